@@ -1,1 +1,4 @@
-//! To be written.
+//! PromQL: text in, tree out; tree and store in, values out.
+
+pub mod ast;
+pub mod function;
