@@ -14,6 +14,7 @@ pub mod prometheus;
 pub mod relabel;
 pub mod rules;
 
+pub mod glob;
 pub mod http;
 pub mod secret;
 pub mod size;
