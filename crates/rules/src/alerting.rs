@@ -68,7 +68,9 @@ impl Alert {
     /// Whether it must be handed on now: firing or resolved, news first, repeated every `resend` milliseconds.
     #[must_use]
     pub fn needs_sending(&self, now: Millis, resend: Millis) -> bool {
-        let Some(last) = self.last_sent_at else { return self.state != AlertState::Pending };
+        let Some(last) = self.last_sent_at else {
+            return self.state != AlertState::Pending;
+        };
         match self.state {
             AlertState::Pending => false,
             AlertState::Firing => last + resend <= now,
@@ -131,10 +133,18 @@ impl Alerts {
         let samples = match value {
             Value::Vector(samples) => samples,
             Value::Scalar(sample) => vec![(Labels::empty(), sample)],
-            other => return Err(Error::Result(format!("rule result is a {}, not a vector", other.type_name()))),
+            other => {
+                return Err(Error::Result(format!(
+                    "rule result is a {}, not a vector",
+                    other.type_name()
+                )));
+            }
         };
         if limit > 0 && samples.len() > limit {
-            return Err(Error::Result(format!("exceeded limit of {limit} with {} alerts", samples.len())));
+            return Err(Error::Result(format!(
+                "exceeded limit of {limit} with {} alerts",
+                samples.len()
+            )));
         }
         let mut holding: HashMap<Labels, Alert> = HashMap::with_capacity(samples.len());
         for (labels, sample) in samples {
@@ -145,7 +155,8 @@ impl Alerts {
                 ));
             }
         }
-        self.active.retain(|labels, alert| step(alert, holding.remove(labels), timing));
+        self.active
+            .retain(|labels, alert| step(alert, holding.remove(labels), timing));
         for (labels, mut alert) in holding {
             ripen(&mut alert, timing);
             self.active.insert(labels, alert);
@@ -169,8 +180,10 @@ fn born(
         builder.set(name, &expander.expand(&rule.name, text, labels, value));
     }
     builder.set(ALERT_NAME, &rule.name);
-    let annotations =
-        annotations.iter().map(|(name, text)| (name.clone(), expander.expand(&rule.name, text, labels, value))).collect();
+    let annotations = annotations
+        .iter()
+        .map(|(name, text)| (name.clone(), expander.expand(&rule.name, text, labels, value)))
+        .collect();
     Alert {
         labels: builder.build(),
         annotations,

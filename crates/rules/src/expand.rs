@@ -35,11 +35,20 @@ impl Expander<'_> {
 
 impl template::rule::Query for Expander<'_> {
     fn query(&self, expr: &str) -> Result<Vec<(Labels, f64)>, String> {
-        let outcome = self.engine.instant(expr, self.now, &Deadline::never()).map_err(|e| e.to_string())?;
+        let outcome = self
+            .engine
+            .instant(expr, self.now, &Deadline::never())
+            .map_err(|e| e.to_string())?;
         match outcome.value {
-            Value::Vector(samples) => Ok(samples.into_iter().map(|(labels, sample)| (labels, sample.value)).collect()),
+            Value::Vector(samples) => Ok(samples
+                .into_iter()
+                .map(|(labels, sample)| (labels, sample.value))
+                .collect()),
             Value::Scalar(sample) => Ok(vec![(Labels::empty(), sample.value)]),
-            other => Err(format!("query result is a {}, not a vector or scalar", other.type_name())),
+            other => Err(format!(
+                "query result is a {}, not a vector or scalar",
+                other.type_name()
+            )),
         }
     }
 }

@@ -102,7 +102,10 @@ impl Group {
         default_offset: Millis,
         appender: &dyn Appender,
     ) -> Self {
-        let target = appender.target(&Labels::from_pairs([("rule_file", loaded.file.as_str()), ("rule_group", &loaded.name)]));
+        let target = appender.target(&Labels::from_pairs([
+            ("rule_file", loaded.file.as_str()),
+            ("rule_group", &loaded.name),
+        ]));
         let rules = loaded.rules.iter().map(|rule| RuleRun::new(rule.clone())).collect();
         Self {
             interval: loaded.interval.unwrap_or(default_interval).max(1),
@@ -160,13 +163,25 @@ impl Group {
     /// Evaluates every rule at `now`, in order; a failing rule keeps its state, says why, and stops no other.
     ///
     /// Returns the alerts that must be told now, each with its rule.
-    pub fn evaluate(&mut self, now: Millis, resend: Millis, around: &Surroundings<'_>) -> Vec<(LoadedRule, Vec<Alert>)> {
+    pub fn evaluate(
+        &mut self,
+        now: Millis,
+        resend: Millis,
+        around: &Surroundings<'_>,
+    ) -> Vec<(LoadedRule, Vec<Alert>)> {
         let begun = Instant::now();
         let mut news = Vec::new();
         let time = now - self.query_offset;
         for run in &mut self.rules {
             let rule_begun = Instant::now();
-            let outcome = run.evaluate(time, self.loaded.limit, self.interval, self.target, self.restored, around);
+            let outcome = run.evaluate(
+                time,
+                self.loaded.limit,
+                self.interval,
+                self.target,
+                self.restored,
+                around,
+            );
             run.duration = rule_begun.elapsed();
             run.last_evaluation = Some(now);
             run.last_error = outcome.err().map(|e| e.to_string());
@@ -236,19 +251,31 @@ impl RuleRun {
             RuleKind::Recording => {
                 let series = recording::series(&self.rule, value)?;
                 if limit > 0 && series.len() > limit {
-                    return Err(Error::Result(format!("exceeded limit of {limit} with {} series", series.len())));
+                    return Err(Error::Result(format!(
+                        "exceeded limit of {limit} with {} series",
+                        series.len()
+                    )));
                 }
                 series
             }
-            RuleKind::Alerting { hold, keep_firing, annotations } => {
+            RuleKind::Alerting {
+                hold,
+                keep_firing,
+                annotations,
+            } => {
                 let expander = Expander {
                     engine: around.engine,
                     now: time,
                     external_labels: around.external_labels,
                     external_url: around.external_url,
                 };
-                let timing = Timing { now: time, hold: *hold, keep_firing: *keep_firing };
-                self.alerts.update(&self.rule, annotations, value, timing, limit, &expander)?;
+                let timing = Timing {
+                    now: time,
+                    hold: *hold,
+                    keep_firing: *keep_firing,
+                };
+                self.alerts
+                    .update(&self.rule, annotations, value, timing, limit, &expander)?;
                 if !restored {
                     restore::restore(&self.rule, &mut self.alerts, timing, interval, around);
                 }
@@ -271,7 +298,12 @@ impl RuleRun {
         for (labels, _) in &lines {
             now_written.insert(labels.clone());
         }
-        let ended: Vec<Labels> = self.written.iter().filter(|l| !now_written.contains(*l)).cloned().collect();
+        let ended: Vec<Labels> = self
+            .written
+            .iter()
+            .filter(|l| !now_written.contains(*l))
+            .cloned()
+            .collect();
         for labels in &ended {
             lines.push((labels.clone(), stale_nan()));
         }
@@ -350,7 +382,10 @@ fn alert_series(alerts: &Alerts) -> Vec<(Labels, f64)> {
         if alert.state == AlertState::Resolved {
             continue;
         }
-        let state = alert.labels.with(model::METRIC_NAME, ALERTS).with("alertstate", alert.state.as_str());
+        let state = alert
+            .labels
+            .with(model::METRIC_NAME, ALERTS)
+            .with("alertstate", alert.state.as_str());
         out.push((state, 1.0));
         let since = alert.labels.with(model::METRIC_NAME, ALERTS_FOR_STATE);
         out.push((since, (alert.active_at as f64 / 1000.0).trunc()));

@@ -6,13 +6,13 @@
 //! What is deliberately absent: the clock, threads, HTTP and notifications. Time arrives as a value; queries go
 //! through [`model::QueryEngine`], samples leave through [`model::Appender`], alerts through [`AlertSink`].
 
-pub mod manager;
-pub mod group;
 pub mod alerting;
+pub mod expand;
+pub mod group;
+pub mod load;
+pub mod manager;
 pub mod recording;
 pub mod restore;
-pub mod load;
-pub mod expand;
 pub mod unit_test;
 
 mod error;

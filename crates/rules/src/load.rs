@@ -69,7 +69,10 @@ pub fn load_files<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<Arc<LoadedGroup>>, 
                 Ok(found) => groups.extend(found.into_iter().map(Arc::new)),
                 Err(found) => errors.extend(found),
             },
-            Err(source) => errors.push(Error::Read { path: path.to_owned(), source }),
+            Err(source) => errors.push(Error::Read {
+                path: path.to_owned(),
+                source,
+            }),
         }
     }
     if errors.is_empty() { Ok(groups) } else { Err(errors) }
@@ -86,7 +89,10 @@ pub fn check_text(file: &str, text: &str) -> Result<Vec<LoadedGroup>, Vec<Error>
     let mut groups: Vec<LoadedGroup> = Vec::new();
     for group in &parsed.groups {
         if groups.iter().any(|g| g.name == group.name) {
-            errors.push(Error::GroupTwice { file: file.to_owned(), group: group.name.clone() });
+            errors.push(Error::GroupTwice {
+                file: file.to_owned(),
+                group: group.name.clone(),
+            });
         }
         let mut rules = Vec::new();
         for (index, rule) in group.rules.iter().enumerate() {
@@ -124,12 +130,26 @@ fn load_rule(group: &config::rules::Group, rule: &config::rules::Rule) -> Loaded
     }
     let (name, kind) = match &rule.kind {
         config::rules::RuleKind::Recording { record } => (record.clone(), RuleKind::Recording),
-        config::rules::RuleKind::Alerting { alert, hold, keep_firing, annotations } => (
+        config::rules::RuleKind::Alerting {
+            alert,
+            hold,
+            keep_firing,
+            annotations,
+        } => (
             alert.clone(),
-            RuleKind::Alerting { hold: *hold, keep_firing: *keep_firing, annotations: annotations.clone() },
+            RuleKind::Alerting {
+                hold: *hold,
+                keep_firing: *keep_firing,
+                annotations: annotations.clone(),
+            },
         ),
     };
-    LoadedRule { name, expr: rule.expr.clone(), labels, kind }
+    LoadedRule {
+        name,
+        expr: rule.expr.clone(),
+        labels,
+        kind,
+    }
 }
 
 fn check_rule(rule: &LoadedRule) -> Result<(), String> {

@@ -70,7 +70,13 @@ impl Manager {
         sink: Arc<dyn AlertSink>,
         options: Options,
     ) -> Self {
-        Self { engine, appender, sink, options: Mutex::new(options), groups: Mutex::default() }
+        Self {
+            engine,
+            appender,
+            sink,
+            options: Mutex::new(options),
+            groups: Mutex::default(),
+        }
     }
 
     /// Replaces the groups; one of the same file and name keeps its state, a removed one ends its series.
@@ -78,7 +84,12 @@ impl Manager {
         let mut old: Vec<Arc<Mutex<Group>>> = std::mem::take(&mut *lock(&self.groups));
         let mut fresh = Vec::with_capacity(loaded.len());
         for group in loaded {
-            let mut new = Group::new(Arc::clone(group), options.interval, options.query_offset, &*self.appender);
+            let mut new = Group::new(
+                Arc::clone(group),
+                options.interval,
+                options.query_offset,
+                &*self.appender,
+            );
             let same = |other: &Arc<Mutex<Group>>| {
                 let other = lock(other);
                 other.loaded.file == group.file && other.loaded.name == group.name
@@ -147,7 +158,11 @@ impl Manager {
     /// What the API tells, in the order of files and groups.
     #[must_use]
     pub fn status(&self) -> Vec<GroupStatus> {
-        lock(&self.groups).clone().iter().map(|group| lock(group).status()).collect()
+        lock(&self.groups)
+            .clone()
+            .iter()
+            .map(|group| lock(group).status())
+            .collect()
     }
 }
 

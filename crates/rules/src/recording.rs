@@ -12,14 +12,27 @@ use crate::load::LoadedRule;
 /// [`Error::Result`] when the value is not a number per series, or two series become one under the rule's labels.
 pub fn series(rule: &LoadedRule, value: Value) -> Result<Vec<(Labels, f64)>, Error> {
     let samples = match value {
-        Value::Vector(samples) => samples.into_iter().map(|(labels, sample)| (labels, sample.value)).collect(),
+        Value::Vector(samples) => samples
+            .into_iter()
+            .map(|(labels, sample)| (labels, sample.value))
+            .collect(),
         Value::Scalar(sample) => vec![(Labels::empty(), sample.value)],
-        other => return Err(Error::Result(format!("rule result is a {}, not a vector or scalar", other.type_name()))),
+        other => {
+            return Err(Error::Result(format!(
+                "rule result is a {}, not a vector or scalar",
+                other.type_name()
+            )));
+        }
     };
-    let mut out: Vec<(Labels, f64)> = samples.into_iter().map(|(labels, v)| (recorded(rule, &labels), v)).collect();
+    let mut out: Vec<(Labels, f64)> = samples
+        .into_iter()
+        .map(|(labels, v)| (recorded(rule, &labels), v))
+        .collect();
     out.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     if out.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-        return Err(Error::Result("vector contains metrics with the same labelset after applying rule labels".into()));
+        return Err(Error::Result(
+            "vector contains metrics with the same labelset after applying rule labels".into(),
+        ));
     }
     Ok(out)
 }

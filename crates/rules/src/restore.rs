@@ -35,7 +35,9 @@ pub fn restore(rule: &LoadedRule, alerts: &mut Alerts, timing: Timing, interval:
         }
     };
     for alert in alerts.all_mut() {
-        let Some(before) = remembered.get(&alert.labels) else { continue };
+        let Some(before) = remembered.get(&alert.labels) else {
+            continue;
+        };
         alert.active_at = restored_active_at(*before, timing, around.restore_grace);
         if timing.now - alert.active_at >= timing.hold {
             alert.state = AlertState::Firing;
@@ -67,8 +69,12 @@ fn remembered(
 ) -> Result<HashMap<Labels, Remembered>, model::QueryError> {
     let selector = format!("{ALERTS_FOR_STATE}{{{ALERT_NAME}={}}}", quote(&rule.name));
     let window = model::time::DurationText(around.outage_tolerance.max(1));
-    let outcome = around.engine.instant(&format!("{selector}[{window}]"), now - 1, &Deadline::never())?;
-    let Value::Matrix(series) = outcome.value else { return Ok(HashMap::new()) };
+    let outcome = around
+        .engine
+        .instant(&format!("{selector}[{window}]"), now - 1, &Deadline::never())?;
+    let Value::Matrix(series) = outcome.value else {
+        return Ok(HashMap::new());
+    };
     let mut out = HashMap::new();
     for (labels, column) in series {
         let Some(last) = column.iter().last() else { continue };
@@ -77,7 +83,13 @@ fn remembered(
         }
         // Seconds in a float, written by this crate.
         let active_at = (last.value * 1000.0) as Millis;
-        out.insert(labels.drop_name(), Remembered { down_at: last.time, active_at });
+        out.insert(
+            labels.drop_name(),
+            Remembered {
+                down_at: last.time,
+                active_at,
+            },
+        );
     }
     Ok(out)
 }
@@ -90,8 +102,11 @@ fn ended_after(
     interval: Millis,
     around: &Surroundings<'_>,
 ) -> Result<bool, model::QueryError> {
-    let matchers: Vec<String> =
-        labels.iter().filter(|(n, _)| *n != model::METRIC_NAME).map(|(n, v)| format!("{}={}", quote(n), quote(v))).collect();
+    let matchers: Vec<String> = labels
+        .iter()
+        .filter(|(n, _)| *n != model::METRIC_NAME)
+        .map(|(n, v)| format!("{}={}", quote(n), quote(v)))
+        .collect();
     let expr = format!("{ALERTS_FOR_STATE}{{{}}}", matchers.join(","));
     let look = (last + 2 * interval).min(now - 1);
     let outcome = around.engine.instant(&expr, look, &Deadline::never())?;
@@ -105,9 +120,20 @@ mod tests {
     #[test]
     fn downtime_counts_neither_way() {
         let minute = 60_000;
-        let timing = Timing { now: 100 * minute, hold: 30 * minute, keep_firing: 0 };
+        let timing = Timing {
+            now: 100 * minute,
+            hold: 30 * minute,
+            keep_firing: 0,
+        };
         let at = |active: Millis, down: Millis| {
-            restored_active_at(Remembered { active_at: active * minute, down_at: down * minute }, timing, 10 * minute) / minute
+            restored_active_at(
+                Remembered {
+                    active_at: active * minute,
+                    down_at: down * minute,
+                },
+                timing,
+                10 * minute,
+            ) / minute
         };
         // Fired before the restart: since then.
         assert_eq!(at(10, 60), 10);
