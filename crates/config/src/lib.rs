@@ -12,6 +12,7 @@
 
 pub mod prometheus;
 pub mod relabel;
+pub mod rule_tests;
 pub mod rules;
 
 pub mod http;

@@ -32,14 +32,6 @@ pub enum Error {
         /// What is wrong; for an expression with line, column and caret.
         reason: String,
     },
-    /// Two groups of one file bear the same name.
-    #[error("{file}: group name {group:?} is repeated")]
-    GroupTwice {
-        /// The file.
-        file: String,
-        /// The name.
-        group: String,
-    },
     /// The query of a rule failed.
     #[error(transparent)]
     Query(#[from] model::QueryError),

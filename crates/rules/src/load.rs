@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use config::relabel::NameScheme;
+use config::rules::RuleFile;
 use model::{Labels, Millis};
 
 use crate::error::Error;
@@ -114,7 +116,7 @@ pub fn check_text(file: &str, text: &str) -> Result<Vec<LoadedGroup>, Vec<Error>
             name: group.name.clone(),
             interval: group.interval,
             query_offset: group.query_offset,
-            limit: group.limit,
+            limit: usize::try_from(group.limit).unwrap_or(usize::MAX),
             rules,
         });
     }
@@ -124,44 +126,59 @@ pub fn check_text(file: &str, text: &str) -> Result<Vec<LoadedGroup>, Vec<Error>
 /// The rule with its group's labels below its own.
 fn load_rule(group: &config::rules::Group, rule: &config::rules::Rule) -> LoadedRule {
     let mut labels = group.labels.clone();
-    for (name, value) in &rule.labels {
-        labels.retain(|(have, _)| have != name);
-        labels.push((name.clone(), value.clone()));
-    }
-    let (name, kind) = match &rule.kind {
-        config::rules::RuleKind::Recording { record } => (record.clone(), RuleKind::Recording),
-        config::rules::RuleKind::Alerting {
-            alert,
-            hold,
-            keep_firing,
-            annotations,
-        } => (
-            alert.clone(),
-            RuleKind::Alerting {
-                hold: *hold,
-                keep_firing: *keep_firing,
-                annotations: annotations.clone(),
-            },
-        ),
+    labels.extend(rule.labels.clone());
+    let kind = match &rule.kind {
+        config::rules::RuleKind::Record(_) => RuleKind::Recording,
+        config::rules::RuleKind::Alert(alert) => RuleKind::Alerting {
+            hold: alert.hold,
+            keep_firing: alert.keep_firing_for,
+            annotations: alert.annotations.clone().into_iter().collect(),
+        },
     };
     LoadedRule {
-        name,
+        name: rule.name().to_owned(),
         expr: rule.expr.clone(),
-        labels,
+        labels: labels.into_iter().collect(),
         kind,
     }
 }
 
-fn check_rule(rule: &LoadedRule) -> Result<(), String> {
-    promql::parse(&rule.expr).map_err(|e| format!("could not parse expression: {}", e.render(&rule.expr)))?;
-    if let RuleKind::Alerting { annotations, .. } = &rule.kind {
-        for (what, pairs) in [("label", &rule.labels), ("annotation", annotations)] {
+/// Everything wrong with the expression and the templates of one rule.
+fn check_rule(
+    file: &RuleFile,
+    group: &config::rules::Group,
+    index: usize,
+    rule: &config::rules::Rule,
+    loaded: &LoadedRule,
+) -> Vec<Error> {
+    let mut errors = Vec::new();
+    if let Err(error) = promql::parse(&rule.expr) {
+        let message = format!(
+            "group {:?}, rule {}, {:?}: could not parse expression: {}",
+            group.name,
+            index + 1,
+            loaded.name,
+            error.message
+        );
+        errors.push(Error::File(file.error_in(rule, error.span, &message)));
+    }
+    if let RuleKind::Alerting { annotations, .. } = &loaded.kind {
+        for (what, pairs) in [("label", &loaded.labels), ("annotation", annotations)] {
             for (name, text) in pairs {
-                expand::check(text).map_err(|e| format!("{what} {name:?}: {e}"))?;
+                if let Err(reason) = expand::check(text) {
+                    errors.push(Error::Rule {
+                        file: file.path.clone(),
+                        line: rule.line,
+                        group: group.name.clone(),
+                        index: index + 1,
+                        rule: loaded.name.clone(),
+                        reason: format!("{what} {name:?}: {reason}"),
+                    });
+                }
             }
         }
     }
-    Ok(())
+    errors
 }
 
 /// The labels of a recording rule as a set.
