@@ -93,10 +93,6 @@ fn field<'a>(case: &'a Value, name: &str) -> &'a str {
     case[name].as_str().expect("the field is a text")
 }
 
-fn parses(query: &str) -> Result<(), String> {
-    parse(query).map(drop).map_err(|error| error.render(query))
-}
-
 #[test]
 fn expressions_are_accepted_and_rejected_as_in_the_table() {
     let mut tally = Tally::default();
@@ -270,14 +266,17 @@ fn expressions_of_rule_files_parse() {
     let mut tally = Tally::default();
     for path in ["alert-rules", "prometheus/rule-files", "prometheus/compliance"] {
         for path in files(&folder.join(path), "y") {
-            // Rules over logs are written in another language, and a bad file is bad by intent.
+            // Rules over logs are written in another language, a bad file is bad by intent,
+            // and aliases of YAML need a whole YAML reader.
             let name = path.to_string_lossy().into_owned();
             let is_bad = name.contains(".bad.") || name.contains("invalid");
             let text = fs::read_to_string(&path).expect("a rule file is UTF-8");
             for expr in yaml::values(&text, "expr") {
-                if is_bad || expr.contains("|=") || expr.contains("| json") {
+                if is_bad || is_logql(&expr) || expr.starts_with(['&', '*']) {
                     tally.skip();
                 } else {
+                    // A template of a rule file has placeholders.
+                    let expr = expr.replace("<rate_interval>", "5m");
                     tally.note(round_trip(&expr).map_err(|why| format!("{name}: {why}")));
                 }
             }
@@ -293,8 +292,12 @@ fn compliance_queries_parse() {
     let text = fs::read_to_string(folder.join("prometheus/compliance/promql-test-queries.yml"))
         .expect("the query list is in the corpora");
     for query in yaml::values(&text, "query") {
-        let query = fill_in(&query);
-        tally.note(round_trip(&query));
+        // The list marks this one as failing: it could select everything.
+        if query == r#"{__name__=~".*"}"# {
+            tally.skip();
+            continue;
+        }
+        tally.note(round_trip(&fill_in(&query)));
     }
     tally.close("compliance queries");
 }
@@ -308,10 +311,10 @@ fn fill_in(query: &str) -> String {
         ("simpleAggrOp", "sum"),
         ("topBottomOp", "topk"),
         ("quantile", "0.9"),
-        ("arithBinop", "+"),
-        ("compBinop", "=="),
-        ("binop", "*"),
-        ("logicBinop", "and"),
+        ("arithBinOp", "+"),
+        ("compBinOp", "=="),
+        ("binOp", "*"),
+        ("logicBinOp", "and"),
         ("simpleMathFunc", "abs"),
         ("extrapolatedRateFunc", "rate"),
         ("instantRateFunc", "irate"),

@@ -37,7 +37,8 @@ fn scalar(first: &str, more: &[&str]) -> String {
     }
     if whole.starts_with('"') {
         let end = whole.rfind('"').unwrap_or(whole.len());
-        return serde_json::from_str(&whole[..=end]).unwrap_or_else(|_| whole.to_owned());
+        let json = whole[..=end].replace("\\ ", " ");
+        return serde_json::from_str(&json).unwrap_or_else(|_| whole.to_owned());
     }
     whole.to_owned()
 }
