@@ -160,7 +160,7 @@ fn check_rule(
             loaded.name,
             error.message
         );
-        errors.push(Error::File(file.error_in(rule, error.span, &message)));
+        errors.push(Error::File(file.error_in(rule, error.span(), &message)));
     }
     if let RuleKind::Alerting { annotations, .. } = &loaded.kind {
         for (what, pairs) in [("label", &loaded.labels), ("annotation", annotations)] {

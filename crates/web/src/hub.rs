@@ -134,7 +134,7 @@ fn ready_answer(ready: bool) -> Response {
 
 /// A page of metrics in the text format.
 pub fn metrics_page(page: &MetricsPage) -> Response {
-    ([(header::CONTENT_TYPE, exposition::TEXT_CONTENT_TYPE)], page()).into_response()
+    ([(header::CONTENT_TYPE, exposition::Format::Text.content_type())], page()).into_response()
 }
 
 async fn reload_answer(hub: Arc<Hub>) -> Response {

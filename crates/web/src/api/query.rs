@@ -46,7 +46,7 @@ pub async fn format(params: Params) -> Result<Response, ApiError> {
     let text = params.get("query").unwrap_or("");
     let expr = promql::parse(text).map_err(|e| ApiError::parameter("query", e.render(text)))?;
     let mut data = String::new();
-    json::put_text(&mut data, &promql::pretty(&expr));
+    json::put_text(&mut data, &promql::pretty::pretty(&expr));
     Ok(body(json::success(&data)))
 }
 
