@@ -10,7 +10,7 @@ pub(crate) use build::{Query, build};
 pub(crate) use function::{Calendar, Histogram, Instant, Math, Range, SortBy};
 
 use model::text::Span;
-use model::{Matcher, Millis};
+use model::{Labels, METRIC_NAME, Matcher, Millis};
 
 use crate::ast::{AggregateOp, BinaryOp, Matching, RangeExtension};
 
@@ -114,10 +114,28 @@ pub(crate) struct Aggregate {
     pub(crate) arg: Node,
     /// The parameter.
     pub(crate) param: Option<Node>,
-    /// The grouping labels.
+    /// Which series belong together.
+    pub(crate) grouping: Grouping,
+}
+
+/// `by (…)` or `without (…)`.
+#[derive(Debug, Clone)]
+pub(crate) struct Grouping {
+    /// The labels.
     pub(crate) labels: Vec<String>,
     /// Whether those are left out.
     pub(crate) without: bool,
+}
+
+impl Grouping {
+    /// The labels that stand for the group of a series.
+    pub(crate) fn of(&self, labels: &Labels) -> Labels {
+        if self.without {
+            labels.retain(|name| name != METRIC_NAME && !self.labels.iter().any(|l| l == name))
+        } else {
+            labels.only(&self.labels)
+        }
+    }
 }
 
 /// A binary operation.
@@ -136,7 +154,7 @@ pub(crate) struct Binary {
 }
 
 impl Node {
-    /// The place of the node's arguments together.
+    /// The node itself where it is only marked as invariant.
     pub(crate) fn unwrapped(&self) -> &Self {
         match &self.kind {
             Kind::Invariant(inner) => inner.unwrapped(),

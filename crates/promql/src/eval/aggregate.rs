@@ -1,7 +1,7 @@
 //! Aggregations: `sum by (job) (…)` and the others that make one series of a group.
 
 use hashbrown::HashMap;
-use model::{Labels, METRIC_NAME, QueryError};
+use model::{Labels, QueryError};
 
 use super::Evaluator;
 use super::grid::Grid;
@@ -10,7 +10,7 @@ use super::quantile::{nan_first, quantile};
 use super::series::{ABSENT, Operand, Scalar, Series, is_present};
 use super::sum::{Mean, Sum};
 use crate::ast::AggregateOp;
-use crate::plan::Aggregate;
+use crate::plan::{Aggregate, Grouping};
 
 impl Evaluator<'_> {
     /// Evaluates an aggregation.
@@ -27,7 +27,7 @@ impl Evaluator<'_> {
             }
             _ => {}
         }
-        let groups = Groups::of(aggregate, &series);
+        let groups = Groups::of(&aggregate.grouping, &series);
         self.budget.take(groups.labels.len().saturating_mul(grid.len))?;
         let values = match aggregate.op {
             AggregateOp::Sum => groups.fold::<Total>(&series, grid),
@@ -85,18 +85,9 @@ pub(super) struct Groups {
     pub(super) member_of: Vec<usize>,
 }
 
-/// The labels that stand for the group of a series.
-pub(super) fn group_labels(aggregate: &Aggregate, labels: &Labels) -> Labels {
-    if aggregate.without {
-        labels.retain(|name| name != METRIC_NAME && !aggregate.labels.iter().any(|l| l == name))
-    } else {
-        labels.only(&aggregate.labels)
-    }
-}
-
 impl Groups {
     /// Sorts the series into groups.
-    pub(super) fn of(aggregate: &Aggregate, series: &[Series]) -> Self {
+    pub(super) fn of(grouping: &Grouping, series: &[Series]) -> Self {
         let mut groups = Self {
             labels: Vec::new(),
             drop_name: Vec::new(),
@@ -104,7 +95,7 @@ impl Groups {
         };
         let mut known: HashMap<Labels, usize, foldhash::fast::RandomState> = HashMap::default();
         for one in series {
-            let labels = group_labels(aggregate, &one.labels);
+            let labels = grouping.of(&one.labels);
             let group = *known.entry(labels).or_insert_with_key(|labels| {
                 groups.labels.push(labels.clone());
                 groups.drop_name.push(false);

@@ -5,7 +5,6 @@ use model::number::Plain;
 use model::{Labels, QueryError};
 
 use super::Evaluator;
-use super::aggregate::group_labels;
 use super::grid::Grid;
 use super::series::{ABSENT, Operand, Series, is_present};
 use crate::plan::Aggregate;
@@ -18,11 +17,11 @@ impl Evaluator<'_> {
             None => return Err(super::mistyped("string")),
         };
         if !super::label::is_valid_name(label) {
-            let name = model::text::quote(label);
-            return Err(QueryError::Execution(format!("invalid label name {name}")));
+            let written = aggregate.param.as_ref().map_or("", |p| self.written(p.span));
+            return Err(QueryError::Execution(format!("invalid label name {written}")));
         }
         let series = self.vector(&aggregate.arg, grid)?;
-        let mut grouping = aggregate.clone_grouping();
+        let mut grouping = aggregate.grouping.clone();
         if !grouping.without && !grouping.labels.iter().any(|l| l == label) {
             grouping.labels.push(label.to_owned());
         }
@@ -40,7 +39,7 @@ impl Evaluator<'_> {
                     Some(place) => *place,
                     None => {
                         let labels = one.labels.with(label, &Plain(*value).to_string());
-                        let group = group_labels(&grouping, &labels);
+                        let group = grouping.of(&labels);
                         let place = match known.get(&group) {
                             Some(place) => *place,
                             None => {

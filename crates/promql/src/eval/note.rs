@@ -45,6 +45,11 @@ pub(crate) struct Repair {
 pub(crate) struct Notes(Vec<Note>);
 
 impl Notes {
+    /// Whether nothing was noted.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// A quantile outside 0 to 1.
     pub(crate) fn quantile_outside(&mut self, q: f64, span: Span) {
         let text = format!("quantile value should be between 0 and 1, got {}", shortest(q));

@@ -29,7 +29,7 @@ impl Evaluator<'_> {
         } else if !count_is_fine(&params)? {
             return Ok(Vec::new());
         }
-        let members = Groups::of(aggregate, series).members();
+        let members = Groups::of(&aggregate.grouping, series).members();
         let mut chosen: Vec<Vec<f64>> = vec![Vec::new(); series.len()];
         let mut order = Vec::new();
         let mut picked = Vec::new();

@@ -131,7 +131,7 @@ impl Evaluator<'_> {
 }
 
 /// A store's failure as a query's.
-pub(super) fn store_error(error: StoreError) -> QueryError {
+pub(crate) fn store_error(error: StoreError) -> QueryError {
     match error {
         StoreError::NotReady => QueryError::Unavailable(error.to_string()),
         StoreError::Limit(_) => QueryError::Execution(error.to_string()),

@@ -4,7 +4,7 @@ use model::Millis;
 use model::text::Span;
 
 use super::duration::{Context, length, resolve};
-use super::{Aggregate, Binary, Instant, Kind, Node, Range, RangeCall, Ranged, Select, Subquery};
+use super::{Aggregate, Binary, Grouping, Instant, Kind, Node, Range, RangeCall, Ranged, Select, Subquery};
 use crate::ast::{self, AggregateOp, At, DurationExpr, Expr, ExprKind, RangeExtension};
 use crate::engine::EngineOptions;
 
@@ -134,8 +134,10 @@ impl Builder<'_> {
             op: aggregate.op,
             arg: keep(arg),
             param: param.map(keep),
-            labels: aggregate.labels.clone(),
-            without: aggregate.without,
+            grouping: Grouping {
+                labels: aggregate.labels.clone(),
+                without: aggregate.without,
+            },
         }));
         Ok(Planned {
             node: Node { kind, span },
