@@ -15,6 +15,7 @@ pub mod relabel;
 pub mod rule_tests;
 pub mod rules;
 
+pub mod glob;
 pub mod http;
 pub mod secret;
 pub mod size;

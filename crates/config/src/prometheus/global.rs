@@ -93,7 +93,7 @@ impl GlobalConfig {
             limits: Limits::take(&mut fields)?,
             keep_dropped_targets: fields.or_empty("keep_dropped_targets")?,
             name_scheme,
-            escaping: EscapingScheme::take(&mut fields, name_scheme)?,
+            escaping: EscapingScheme::take(&mut fields)?,
             scrape_native_histograms: fields.or_empty("scrape_native_histograms")?,
             convert_classic_histograms_to_nhcb: fields.or_empty("convert_classic_histograms_to_nhcb")?,
             always_scrape_classic_histograms: fields.or_empty("always_scrape_classic_histograms")?,
@@ -209,15 +209,11 @@ pub enum EscapingScheme {
 
 impl EscapingScheme {
     /// Takes `metric_name_escaping_scheme`; `None` when not written.
-    pub(super) fn take(fields: &mut Fields<'_>, scheme: NameScheme) -> Result<Option<Self>> {
+    pub(super) fn take(fields: &mut Fields<'_>) -> Result<Option<Self>> {
         let key = "metric_name_escaping_scheme";
         let name: String = fields.or_empty(key)?;
         match name.as_str() {
             "" => Ok(None),
-            "allow-utf-8" if scheme == NameScheme::Legacy => Err(fields.fault_at(
-                key,
-                "utf8 metric names requested but validation scheme is not set to UTF8",
-            )),
             "allow-utf-8" => Ok(Some(Self::AllowUtf8)),
             "underscores" => Ok(Some(Self::Underscores)),
             "dots" => Ok(Some(Self::Dots)),
