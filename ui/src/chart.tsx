@@ -42,6 +42,8 @@ export interface ChartProps {
 
 const HEIGHT = 168;
 const LANE_HEIGHT = 22;
+/** One left edge for most charts, so that a moment lies under itself from chart to chart. */
+const LABEL_WIDTH = 52;
 const SYNC = "page";
 const COLORS = 8;
 
@@ -295,7 +297,7 @@ function binaryIncrements(): number[] {
 function labelWidth(plot: uPlot, labels: string[] | null): number {
   const context = plot.ctx;
   context.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
-  return Math.ceil(Math.max(30, ...(labels ?? []).map((label) => context.measureText(label ?? "").width / devicePixelRatio)) + 14);
+  return Math.ceil(Math.max(LABEL_WIDTH, ...(labels ?? []).map((label) => context.measureText(label ?? "").width / devicePixelRatio)) + 14);
 }
 
 function laneLabelWidth(plot: uPlot, labels: string[] | null): number {
@@ -404,22 +406,31 @@ function drawLanes(plot: uPlot, props: ChartProps, hidden: ReadonlySet<string>):
 function drawMarks(plot: uPlot, marks: Mark[]): void {
   const { left, top, width, height } = plot.bbox;
   const context = plot.ctx;
+  const px = devicePixelRatio;
   context.save();
-  for (const mark of marks) {
+  context.font = `600 ${10 * px}px system-ui, sans-serif`;
+  context.textBaseline = "top";
+  let written = -Infinity;
+  for (const mark of [...marks].sort((one, other) => one.time - other.time)) {
     const x = plot.valToPos(mark.time, "x", true);
     if (x < left || x > left + width) continue;
     context.strokeStyle = context.fillStyle = color(`--${mark.level}`);
-    context.lineWidth = devicePixelRatio;
+    context.lineWidth = px;
     context.beginPath();
     context.moveTo(x, top);
     context.lineTo(x, top + height);
     context.stroke();
-    const size = 4 * devicePixelRatio;
     context.beginPath();
-    context.moveTo(x - size, top);
-    context.lineTo(x + size, top);
-    context.lineTo(x, top + size * 1.5);
+    context.moveTo(x - 4 * px, top);
+    context.lineTo(x + 4 * px, top);
+    context.lineTo(x, top + 6 * px);
     context.fill();
+    // The name, where it does not run into the one before or out of the plot.
+    const wide = context.measureText(mark.text).width;
+    const at = x + 7 * px + wide > left + width ? x - 7 * px - wide : x + 7 * px;
+    if (at < written + 4 * px || at < left) continue;
+    context.fillText(mark.text, at, top + px);
+    written = at + wide;
   }
   context.restore();
 }

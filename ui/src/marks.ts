@@ -1,8 +1,9 @@
 // Events of a GPU as moments in time: a counter that steps up within the range is an event at that point.
 
 import { createEffect, createSignal, on, onCleanup, type Accessor } from "solid-js";
-import { isAbort, queryRange } from "./api";
+import { type Alert, isAbort, queryRange } from "./api";
 import type { Mark } from "./chart";
+import { severityOf } from "./condition";
 import { linesOf } from "./panel";
 import { quote } from "./metrics";
 import { range, refreshed } from "./time";
@@ -48,6 +49,11 @@ export function xidEvents(uuid: string): Events {
     counted,
     marks: () => (xids() ?? []).map(({ time, xid }) => ({ time, text: `XID ${xid}`, level: "critical" as const })),
   };
+}
+
+/** The starts of alerts, as marks. */
+export function startsOf(alerts: Alert[]): Mark[] {
+  return alerts.map((alert) => ({ time: Date.parse(alert.activeAt) / 1000, text: alert.labels["alertname"] ?? "alert", level: severityOf(alert.labels) }));
 }
 
 /** Where a counter rises, over gaps too; a fall is a restart and counts from zero. */

@@ -6,14 +6,14 @@ interface Reason { bit: number; name: string; benign?: boolean }
 
 /** NVIDIA's bits, in the order of gravity to a reader. */
 const REASONS: Reason[] = [
-  { bit: 0x40, name: "hardware thermal slowdown" },
-  { bit: 0x20, name: "software thermal slowdown" },
-  { bit: 0x80, name: "power brake by the supply" },
-  { bit: 0x8, name: "hardware slowdown" },
-  { bit: 0x4, name: "software power cap" },
+  { bit: 0x40, name: "thermal (hardware)" },
+  { bit: 0x20, name: "thermal (software)" },
+  { bit: 0x80, name: "power brake (supply)" },
+  { bit: 0x8, name: "slowdown (hardware)" },
+  { bit: 0x4, name: "power cap (software)" },
   { bit: 0x10, name: "sync boost", benign: true },
-  { bit: 0x2, name: "application clock setting", benign: true },
-  { bit: 0x100, name: "display clock setting", benign: true },
+  { bit: 0x2, name: "application clocks", benign: true },
+  { bit: 0x100, name: "display clocks", benign: true },
   { bit: 0x1, name: "idle", benign: true },
 ];
 
@@ -26,7 +26,7 @@ export function lanesOf(lines: Line[]): Line[] {
   return REASONS
     .filter(({ bit }) => (bit & always) !== 0 || mask.some((value) => value !== null && isOn(value, bit)))
     .map(({ bit, name, benign }) => ({
-      name: benign ? `${name} (benign)` : name,
+      name: benign ? `${name}, benign` : name,
       values: mask.map((value) => (value === null ? null : isOn(value, bit) ? 1 : 0)),
     }));
 }

@@ -234,8 +234,7 @@ function Cell(props: { gpu: Gpu; readings: Readings | undefined }): JSX.Element 
   const heard = (): number | undefined => props.gpu.sampled ?? lastSeen().get(props.gpu.uuid);
   return (
     <a class="cell" href={withRange(gpuPath(props.gpu.uuid))} data-condition={props.gpu.condition} title={tell(props.gpu, props.readings)}>
-      <span class="index">GPU {props.gpu.index}</span>
-      <ConditionTag of={props.gpu.condition} />
+      <span class="head"><span class="index">GPU {props.gpu.index}</span><ConditionTag of={props.gpu.condition} /></span>
       <span class="meter" aria-hidden="true"><Bar percent={now()["util"]} /></span>
       <Reading name="util" of={now()["util"]} unit="percent" why={why(props.gpu)} />
       <Reading name="temp" of={now()["temp"]} unit="celsius" why={why(props.gpu)} />

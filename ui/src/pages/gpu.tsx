@@ -6,7 +6,7 @@ import { query } from "../api";
 import { SimulatedBadge } from "../app";
 import { gpuOf, gpuPoll, isStale, lastSeen } from "../fleet";
 import { identify } from "../identity";
-import { xidEvents, type XidEvent } from "../marks";
+import { startsOf, xidEvents, type XidEvent } from "../marks";
 import { gauge, hostOf, quote, rate, together } from "../metrics";
 import { Panel } from "../panel";
 import { poll } from "../poll";
@@ -25,6 +25,7 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
   const gpu = createMemo(() => gpuOf(props.uuid));
   const host = (): string => gpu()?.host || hostOf({ instance: identity.label("instance") ?? "" });
   const events = xidEvents(props.uuid);
+  const marks = createMemo(() => [...events.marks(), ...startsOf(gpu()?.alerts ?? [])]);
   const now = poll((signal) => query(together(Object.fromEntries(NOW.map(({ key, expr }) => [key, `max by (UUID) (${expr(of)})`]))), signal), REFRESH_MS);
   const reading = (key: string): number | undefined => {
     const current = gpu();
@@ -79,7 +80,7 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
       <Xids events={events.xids()} counted={events.counted()} />
 
       <div class="panels">
-        <Panel title="Utilisation" unit="percent" min={0} max={100} folded="average" marks={events.marks()}
+        <Panel title="Utilisation" unit="percent" min={0} max={100} folded="average" marks={marks()}
           absent={absent(["DCGM_FI_DEV_GPU_UTIL"], "Under MIG the driver gives no utilisation of the whole GPU.")}
           queries={[
             { expr: gauge(of("DCGM_FI_DEV_GPU_UTIL")), legend: "GPU" },
@@ -87,13 +88,13 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
             { expr: gauge(of("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE")), legend: "tensor cores", scale: 100 },
             { expr: gauge(of("DCGM_FI_PROF_DRAM_ACTIVE")), legend: "DRAM active", scale: 100 },
           ]} />
-        <Panel title="Memory" unit="mebibytes" min={0} folded="highest" marks={events.marks()}
+        <Panel title="Memory" unit="mebibytes" min={0} folded="highest" marks={marks()}
           absent={absent(["DCGM_FI_DEV_FB_USED"], "The driver did not give it.")}
           queries={[
             { expr: gauge(of("DCGM_FI_DEV_FB_USED"), "max"), legend: "used" },
 { expr: (window) => memoryTotal((metric) => gauge(of(metric), "last")(window)), legend: "total", limit: true },
           ]} />
-        <Panel title="Temperature" unit="celsius" folded="highest" marks={events.marks()}
+        <Panel title="Temperature" unit="celsius" folded="highest" marks={marks()}
           absent={absent(["DCGM_FI_DEV_GPU_TEMP"], "The driver did not give it.")}
           queries={[
             { expr: gauge(of("DCGM_FI_DEV_GPU_TEMP"), "max"), legend: "GPU" },
@@ -101,30 +102,30 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
             { expr: gauge(of("DCGM_FI_DEV_SLOWDOWN_TEMP"), "last"), legend: "slowdown", limit: true },
             { expr: gauge(of("DCGM_FI_DEV_SHUTDOWN_TEMP"), "last"), legend: "shutdown", limit: true },
           ]} />
-        <Panel title="Power" unit="watts" min={0} folded="highest" marks={events.marks()}
+        <Panel title="Power" unit="watts" min={0} folded="highest" marks={marks()}
           absent={absent(["DCGM_FI_DEV_POWER_USAGE"], "Some boards have no power sensor.")}
           queries={[
             { expr: gauge(of("DCGM_FI_DEV_POWER_USAGE"), "max"), legend: "board" },
             { expr: gauge(of("DCGM_FI_DEV_ENFORCED_POWER_LIMIT"), "last"), legend: "limit in force", limit: true },
             { expr: gauge(of("DCGM_FI_DEV_POWER_MGMT_LIMIT"), "last"), legend: "limit set", limit: true },
           ]} />
-        <Panel title="Clocks" unit="megahertz" min={0} folded="lowest" marks={events.marks()}
+        <Panel title="Clocks" unit="megahertz" min={0} folded="lowest" marks={marks()}
           absent={absent(["DCGM_FI_DEV_SM_CLOCK"], "The driver did not give it.")}
           queries={[
             { expr: gauge(of("DCGM_FI_DEV_SM_CLOCK"), "min"), legend: "SM" },
             { expr: gauge(of("DCGM_FI_DEV_MEM_CLOCK"), "min"), legend: "memory" },
           ]} />
-        <Panel title="Clocks held down" unit="count" kind="lanes" marks={events.marks()} shape={lanesOf}
+        <Panel title="Clocks held down" unit="count" kind="lanes" marks={marks()} shape={lanesOf}
           absent={absent(["DCGM_FI_DEV_CLOCKS_EVENT_REASONS"], "The driver did not give it, or an exporter's list leaves it out.")}
           queries={[{ expr: gauge(of("DCGM_FI_DEV_CLOCKS_EVENT_REASONS"), "last"), legend: "reasons" }]} />
-        <Panel title="Time throttled" unit="percent" min={0} folded="share" marks={events.marks()}
+        <Panel title="Time throttled" unit="percent" min={0} folded="share" marks={marks()}
           absent={absent(["watchfire_gpu_throttle_seconds_total", "DCGM_FI_DEV_THERMAL_VIOLATION", "DCGM_FI_DEV_POWER_VIOLATION"], "The driver keeps no violation counters on this board.")}
           queries={[
             { expr: rate(of("watchfire_gpu_throttle_seconds_total")), legend: (labels) => (labels["reason"] ?? "throttled").replaceAll("_", " "), scale: 100 },
             { expr: rate(of("DCGM_FI_DEV_THERMAL_VIOLATION")), legend: "thermal violation", scale: 100 / 1e9 },
             { expr: rate(of("DCGM_FI_DEV_POWER_VIOLATION")), legend: "power violation", scale: 100 / 1e9 },
           ]} />
-        <Panel title="ECC errors and row remaps" unit="count" min={0} folded="last" marks={events.marks()}
+        <Panel title="ECC errors and row remaps" unit="count" min={0} folded="last" marks={marks()}
           absent={absent(["DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"], "The board has no ECC, or it is switched off.")}
           queries={[
             { expr: gauge(of("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"), "last"), legend: "double-bit since driver load" },
@@ -134,13 +135,13 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
             { expr: gauge(of("DCGM_FI_DEV_ROW_REMAP_PENDING"), "last"), legend: "remap pending" },
             { expr: gauge(of("DCGM_FI_DEV_ROW_REMAP_FAILURE"), "last"), legend: "remap failed" },
           ]} />
-        <Panel title="PCIe throughput" unit="bytes_per_second" min={0} folded="average" marks={events.marks()}
+        <Panel title="PCIe throughput" unit="bytes_per_second" min={0} folded="average" marks={marks()}
           absent={absent(["DCGM_FI_PROF_PCIE_RX_BYTES"], "Profiling metrics need a Hopper GPU or newer, or an installed DCGM.")}
           queries={[
             { expr: gauge(of("DCGM_FI_PROF_PCIE_RX_BYTES")), legend: "received" },
             { expr: gauge(of("DCGM_FI_PROF_PCIE_TX_BYTES")), legend: "sent" },
           ]} />
-        <Panel title="PCIe link" unit="count" min={0} folded="lowest" marks={events.marks()}
+        <Panel title="PCIe link" unit="count" min={0} folded="lowest" marks={marks()}
           absent={absent(["DCGM_FI_DEV_PCIE_LINK_GEN", "DCGM_FI_DEV_PCIE_LINK_WIDTH"], "The driver did not give it, or an exporter's list leaves it out.")}
           queries={[
             { expr: gauge(of("DCGM_FI_DEV_PCIE_LINK_WIDTH"), "min"), legend: "lanes" },
@@ -148,10 +149,10 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
             { expr: gauge(of("DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"), "last"), legend: "most lanes", limit: true },
             { expr: gauge(of("DCGM_FI_DEV_PCIE_MAX_LINK_GEN"), "last"), legend: "highest generation", limit: true },
           ]} />
-        <Panel title="PCIe replays" unit="per_second" min={0} folded="average" marks={events.marks()}
+        <Panel title="PCIe replays" unit="per_second" min={0} folded="average" marks={marks()}
           absent={absent(["DCGM_FI_DEV_PCIE_REPLAY_COUNTER"], "The driver did not give it.")}
           queries={[{ expr: rate(of("DCGM_FI_DEV_PCIE_REPLAY_COUNTER")), legend: "replays" }]} />
-        <Panel title="NVLink" unit="bytes_per_second" min={0} folded="average" marks={events.marks()}
+        <Panel title="NVLink" unit="bytes_per_second" min={0} folded="average" marks={marks()}
           absent={absent(["DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"], "The board has no NVLink, or its links are down.")}
           queries={[{ expr: gauge(of("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL")), legend: "all links", scale: 1024 * 1024 }]} />
       </div>

@@ -116,14 +116,14 @@ export function HostPage(props: { host: string }): JSX.Element {
             { expr: rateOf("node_pressure_memory_waiting_seconds_total"), legend: "memory", scale: 100 },
             { expr: rateOf("node_pressure_io_waiting_seconds_total"), legend: "I/O", scale: 100 },
           ]} />
-        <Panel title="Disk throughput" unit="bytes_per_second" folded="average" absent={absent("node_disk_read_bytes_total", "No disk is seen, as in many containers.")}
+        <Panel title="Disk throughput" unit="bytes_per_second" min={0} folded="average" absent={absent("node_disk_read_bytes_total", "No disk is seen, as in many containers.")}
           queries={[
             { expr: rateOf("node_disk_read_bytes_total", DISKS), legend: (labels) => `${labels["device"]} read` },
             { expr: rateOf("node_disk_written_bytes_total", DISKS), legend: (labels) => `${labels["device"]} written` },
           ]} />
         <Panel title="Disk busy" unit="percent" min={0} max={100} folded="average" absent={absent("node_disk_io_time_seconds_total", "No disk is seen, as in many containers.")}
           queries={[{ expr: rateOf("node_disk_io_time_seconds_total", DISKS), legend: (labels) => labels["device"] ?? "", scale: 100 }]} />
-        <Panel title="Network" unit="bytes_per_second" folded="average" absent={absent("node_network_receive_bytes_total")}
+        <Panel title="Network" unit="bytes_per_second" min={0} folded="average" absent={absent("node_network_receive_bytes_total")}
           queries={[
             { expr: rateOf("node_network_receive_bytes_total", NICS), legend: (labels) => `${labels["device"]} received` },
             { expr: rateOf("node_network_transmit_bytes_total", NICS), legend: (labels) => `${labels["device"]} sent` },
