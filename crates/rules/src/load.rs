@@ -86,29 +86,14 @@ pub fn load_files<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<Arc<LoadedGroup>>, 
 ///
 /// Every wrong rule of the file, or the one error that keeps it from being read at all.
 pub fn check_text(file: &str, text: &str) -> Result<Vec<LoadedGroup>, Vec<Error>> {
-    let parsed = config::rules::parse(file, text).map_err(|e| vec![Error::File(e)])?;
+    let parsed = RuleFile::parse(file, text, NameScheme::Utf8).map_err(|e| vec![Error::File(e)])?;
     let mut errors = Vec::new();
     let mut groups: Vec<LoadedGroup> = Vec::new();
     for group in &parsed.groups {
-        if groups.iter().any(|g| g.name == group.name) {
-            errors.push(Error::GroupTwice {
-                file: file.to_owned(),
-                group: group.name.clone(),
-            });
-        }
         let mut rules = Vec::new();
         for (index, rule) in group.rules.iter().enumerate() {
             let loaded = load_rule(group, rule);
-            if let Err(reason) = check_rule(&loaded) {
-                errors.push(Error::Rule {
-                    file: file.to_owned(),
-                    line: rule.line,
-                    group: group.name.clone(),
-                    index: index + 1,
-                    rule: loaded.name.clone(),
-                    reason,
-                });
-            }
+            errors.extend(check_rule(&parsed, group, index, rule, &loaded));
             rules.push(loaded);
         }
         groups.push(LoadedGroup {
