@@ -212,7 +212,8 @@ function options(props: ChartProps, holder: HTMLElement, hidden: ReadonlySet<str
   return {
     width: holder.clientWidth || 400,
     height: heightOf(props),
-    padding: [8, 12, 0, 0],
+    // Room above the plot for the names of marks.
+    padding: [() => (props.marks?.length ? 20 : 8), 12, 0, 0],
     legend: { show: false },
     focus: { alpha: 0.25 },
     cursor: {
@@ -409,7 +410,8 @@ function drawMarks(plot: uPlot, marks: Mark[]): void {
   const px = devicePixelRatio;
   context.save();
   context.font = `600 ${10 * px}px system-ui, sans-serif`;
-  context.textBaseline = "top";
+  context.textAlign = "left";
+  context.textBaseline = "bottom";
   let written = -Infinity;
   for (const mark of [...marks].sort((one, other) => one.time - other.time)) {
     const x = plot.valToPos(mark.time, "x", true);
@@ -421,15 +423,15 @@ function drawMarks(plot: uPlot, marks: Mark[]): void {
     context.lineTo(x, top + height);
     context.stroke();
     context.beginPath();
-    context.moveTo(x - 4 * px, top);
-    context.lineTo(x + 4 * px, top);
-    context.lineTo(x, top + 6 * px);
+    context.moveTo(x - 4 * px, top - px);
+    context.lineTo(x + 4 * px, top - px);
+    context.lineTo(x, top + 5 * px);
     context.fill();
-    // The name, where it does not run into the one before or out of the plot.
+    // The name stands above the plot, where it does not run into the one before.
     const wide = context.measureText(mark.text).width;
-    const at = x + 7 * px + wide > left + width ? x - 7 * px - wide : x + 7 * px;
-    if (at < written + 4 * px || at < left) continue;
-    context.fillText(mark.text, at, top + px);
+    const at = Math.max(left, Math.min(x - wide / 2, left + width - wide));
+    if (at < written + 6 * px) continue;
+    context.fillText(mark.text, at, top - 3 * px);
     written = at + wide;
   }
   context.restore();

@@ -149,10 +149,9 @@ function judge(gpu: Gpu, agent_state: string | undefined, now: number): void {
     if (reasons.length === 0) reasons.push(`the driver answers for it: ${agent_state}`);
   }
   if (isStale(gpu, now)) {
+    const gone = said.includes("lost") || said.includes("hung");
     said.push("unknown");
-    if (reasons.length === 0) {
-      reasons.push(gpu.sampled === undefined ? "seen in the last 24 h, no data now" : `no data for ${duration(now - gpu.sampled)}`);
-    }
+    if (!gone) reasons.unshift(gpu.sampled === undefined ? "seen in the last 24 h, no data now" : `no data for ${duration(Math.round(now - gpu.sampled))}`);
   }
   gpu.condition = worst(said);
   gpu.reason = reasons.join("; ");
@@ -270,6 +269,8 @@ function judgeAll(): Verdict {
 
 /** Why silence would mean nothing: no rules, or rules that fail. */
 function blindness(): { answer: string; detail: string } | undefined {
+  const failure = polls.fresh.error();
+  if (failure) return { answer: "Not known: the GPU readings cannot be fetched", detail: failure.message };
   const groups = polls.rules.data();
   if (!groups) return undefined;
   const alerting = groups.flatMap((group) => group.rules).filter((rule) => rule.type === "alerting");

@@ -1,7 +1,7 @@
 // Events of a GPU as moments in time: a counter that steps up within the range is an event at that point.
 
 import { createEffect, createSignal, on, onCleanup, type Accessor } from "solid-js";
-import { type Alert, isAbort, queryRange } from "./api";
+import { type Alert, isAbort, messageOf, queryRange } from "./api";
 import type { Mark } from "./chart";
 import { severityOf } from "./condition";
 import { linesOf } from "./panel";
@@ -15,6 +15,8 @@ export interface XidEvent {
 }
 
 export interface Events {
+  /** Why they cannot be told. */
+  error: Accessor<string>;
   /** `undefined` while asking; empty where nothing happened. */
   xids: Accessor<XidEvent[] | undefined>;
   /** Whether a counter is there at all, so that "none" means none. */
@@ -25,6 +27,7 @@ export interface Events {
 export function xidEvents(uuid: string): Events {
   const [xids, setXids] = createSignal<XidEvent[]>();
   const [counted, setCounted] = createSignal(false);
+  const [error, setError] = createSignal("");
   let running: AbortController | undefined;
   const ask = async (): Promise<void> => {
     running?.abort();
@@ -35,16 +38,18 @@ export function xidEvents(uuid: string): Events {
       const answer = await queryRange(counter, window.start, window.end, window.step, mine.signal);
       if (mine.signal.aborted) return;
       const lines = linesOf({ expr: () => counter, legend: (labels) => labels["xid"] ?? "?" }, answer, window);
+      setError("");
       setCounted(lines.length > 0);
       setXids(lines.flatMap((line) => rises(line.values).map(({ index, by }) => ({ time: window.start + index * window.step, xid: line.name, count: by })))
         .sort((left, right) => right.time - left.time));
     } catch (err) {
-      if (!isAbort(err) && !mine.signal.aborted) setXids((before) => before ?? []);
+      if (!isAbort(err) && !mine.signal.aborted) setError(messageOf(err));
     }
   };
   createEffect(on([range.window, refreshed], () => void ask()));
   onCleanup(() => running?.abort());
   return {
+    error,
     xids,
     counted,
     marks: () => (xids() ?? []).map(({ time, xid }) => ({ time, text: `XID ${xid}`, level: "critical" as const })),

@@ -78,6 +78,8 @@ export function Panel(props: PanelProps): JSX.Element {
     running?.abort();
   });
 
+  /** An error that leaves nothing to show; what was drawn before stays while the hub is away. */
+  const lost = (): ApiError | undefined => (drawn() && error() && error()?.kind !== "query" && error()?.kind !== "http" ? undefined : error());
   const coarse = (): boolean => range.window().step > sampleWindow();
   const reason = (): string => (typeof props.absent === "function" ? props.absent() : props.absent);
   return (
@@ -87,9 +89,10 @@ export function Panel(props: PanelProps): JSX.Element {
         <Show when={props.kind !== "lanes"}><span class="unit">{UNIT_NAME[props.unit]}</span></Show>
         <Show when={coarse() && props.folded}><span class="folded">{props.folded} of each {duration(range.window().step)}</span></Show>
         <Show when={drawn()?.left_out}>{(count) => <span class="folded">{count()} smaller lines not drawn</span>}</Show>
+        <Show when={!lost() && error()}>{(err) => <span class="problem" title={err().message}>not updated: {err().kind === "replaying" ? "the hub replays its data" : "no answer"}</span>}</Show>
       </header>
       <Switch>
-        <Match when={error()}>
+        <Match when={lost()}>
           {(err) => (
             <div class="note" classList={{ bad: err().kind !== "replaying" }} role="status">
               <strong>{err().kind === "replaying" ? "Replaying…" : err().kind === "query" ? "The query failed" : "No answer"}</strong>

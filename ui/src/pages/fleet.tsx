@@ -6,12 +6,12 @@ import { createStore, reconcile } from "solid-js/store";
 import { AlertCard } from "../alert_card";
 import * as api from "../api";
 import { CONDITIONS, type Condition, worst } from "../condition";
-import { byWeight, firing, type Gpu, gpuPoll, gpus, hub, isStale, lastSeen, rulePoll, targetPoll } from "../fleet";
+import { alertPoll, byWeight, firing, type Gpu, gpuPoll, gpus, hub, isStale, lastSeen, rulePoll, targetPoll } from "../fleet";
 import { Icon } from "../icons";
 import { hostOf, together } from "../metrics";
 import { poll } from "../poll";
 import { gpuPath, hostPath, withRange } from "../router";
-import { absolute, hubNow, second } from "../time";
+import { absolute, second } from "../time";
 import { duration, format, plural, type Unit } from "../units";
 import { ConditionTag, Value } from "../value";
 
@@ -106,10 +106,12 @@ export function Fleet(): JSX.Element {
       </Show>
       <Show when={!empty()} fallback={<NothingYet />}>
         <GpuMap gpus={store.gpus} readings={store.readings} hosts={hosts()} loaded={gpuPoll.data() !== undefined} />
-        <div class="columns">
-          <CurrentAlerts />
-          <Hosts hosts={hosts()} />
-        </div>
+        <Show when={gpuPoll.data() ?? up.data() ?? alertPoll.data()}>
+          <div class="columns">
+            <CurrentAlerts />
+            <Hosts hosts={hosts()} />
+          </div>
+        </Show>
       </Show>
     </>
   );
@@ -126,7 +128,7 @@ function NothingYet(): JSX.Element {
         <li>For other servers: start <code>watchfire agent</code> there and name them under <code>prometheus: scrape_configs:</code> in <code>watchfire.yml</code>.</li>
         <li>If targets are named already, the <a href="/targets">targets page</a> says why they do not answer; <code>watchfire doctor</code> says it for this machine's sources.</li>
       </ol>
-      <Show when={hub.data()}>{(status) => <p class="quiet">The hub on {status().hostname} runs, version {status().version}, since it is asked: {absolute(hubNow())}.</p>}</Show>
+      <Show when={hub.data()}>{(status) => <p class="quiet">The hub on {status().hostname} runs (version {status().version}) and answered at {absolute(status().now)}.</p>}</Show>
     </section>
   );
 }
@@ -170,7 +172,7 @@ function GpuMap(props: { gpus: Gpu[]; readings: Record<string, Readings>; hosts:
         </div>
         <Show when={compact()}><p class="told" role="status">{told() ? tell(told() as Gpu, props.readings[told()?.key ?? ""]) : "Point at a GPU, or move with the arrow keys, to read it."}</p></Show>
       </header>
-      <Show when={props.gpus.length > 0} fallback={<div class="note" role="status"><strong>{props.loaded ? "No GPU is seen" : "Loading…"}</strong><span>{props.loaded ? "No GPU series in the last 24 hours. No driver means no GPU: `watchfire doctor` tells which." : ""}</span></div>}>
+      <Show when={props.gpus.length > 0} fallback={<div class="note" role="status"><strong>{props.loaded ? "No GPU is seen" : gpuPoll.error()?.kind === "replaying" ? "Replaying…" : gpuPoll.error() ? "No answer" : "Loading…"}</strong><span>{props.loaded ? "No GPU series in the last 24 hours. No driver means no GPU: `watchfire doctor` tells which." : gpuPoll.error()?.message}</span></div>}>
         <div class="groups" onKeyDown={moveFocus}>
           <For each={names()}>
             {(name) => (

@@ -77,7 +77,7 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
         </section>
       </Show>
 
-      <Xids events={events.xids()} counted={events.counted()} />
+      <Xids events={events.xids()} counted={events.counted()} error={events.error()} />
 
       <div class="panels">
         <Panel title="Utilisation" unit="percent" min={0} max={100} folded="average" marks={marks()}
@@ -189,12 +189,13 @@ function LastSample(props: { uuid: string }): JSX.Element {
   return <Show when={at()} keyed fallback={<span class="absent" title="no sample in the last 24 hours">{ABSENT}</span>}>{(seconds) => <Ago at={seconds} />}</Show>;
 }
 
-function Xids(props: { events: XidEvent[] | undefined; counted: boolean }): JSX.Element {
+function Xids(props: { events: XidEvent[] | undefined; counted: boolean; error: string }): JSX.Element {
   return (
     <section class="panel events" aria-label="XID errors">
       <header><h3>XID errors</h3><span class="unit">in this range</span></header>
       <Switch>
-        <Match when={!props.events}><div class="note quiet">Loading…</div></Match>
+        <Match when={props.error}><p class="problem">Not known: {props.error}</p></Match>
+        <Match when={!props.events}><p class="quiet">Loading…</p></Match>
         <Match when={props.events?.length}>
           <ul class="xids">
             <For each={props.events?.slice(0, 20)}>
