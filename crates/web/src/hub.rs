@@ -47,7 +47,7 @@ pub struct Hub {
     /// Answers queries.
     pub engine: Arc<dyn QueryEngine>,
     /// The targets.
-    pub targets: Arc<scrape::Manager>,
+    pub targets: scrape::Manager,
     /// The rules.
     pub rules: Arc<rules::Manager>,
     /// Alerts on their way to people.

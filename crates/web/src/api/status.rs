@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use axum::extract::State;
 use axum::response::Response;
+use scrape::Health;
 use serde_json::json;
 
 use super::query::body;
@@ -13,7 +14,9 @@ use crate::hub::Hub;
 
 /// `GET /api/watchfire/v1/status`
 pub async fn status(State(hub): State<Arc<Hub>>) -> Response {
-    let (up, down) = hub.targets.health_counts();
+    let targets = hub.targets.targets();
+    let count = |health| targets.active.iter().filter(|t| t.health == health).count();
+    let (up, down) = (count(Health::Up), count(Health::Down));
     let status = &hub.status;
     body(
         json!({

@@ -1,5 +1,6 @@
 //! `targets` and `metadata`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -82,13 +83,27 @@ pub async fn metadata(State(hub): State<Arc<Hub>>, params: Params) -> Result<Res
     };
     let wanted = params.get("metric");
     let mut out = Map::new();
-    for (metric, found) in hub.targets.metadata() {
+    for (metric, found) in told(&hub.targets) {
         if wanted.is_none_or(|wanted| wanted == metric) && out.len() < limit {
             let list: Vec<Value> = found.iter().take(per_metric).map(metadata_json).collect();
             out.insert(metric, Value::Array(list));
         }
     }
     Ok(body(json!({"status": "success", "data": out}).to_string()))
+}
+
+/// What all targets say of each metric, every different saying once.
+fn told(targets: &scrape::Manager) -> BTreeMap<String, Vec<Metadata>> {
+    let mut out: BTreeMap<String, Vec<Metadata>> = BTreeMap::new();
+    for (_, metrics) in targets.metadata() {
+        for (name, metadata) in metrics.iter() {
+            let sayings = out.entry(name.to_string()).or_default();
+            if !sayings.contains(metadata) {
+                sayings.push(metadata.clone());
+            }
+        }
+    }
+    out
 }
 
 fn metadata_json(metadata: &Metadata) -> Value {
