@@ -134,9 +134,18 @@ impl Groups {
         let mut of_group = |members: Vec<usize>| {
             let at_step = |step: usize| {
                 sorted.clear();
-                sorted.extend(members.iter().map(|m| series[*m].values[step]).filter(|v| is_present(*v)));
+                sorted.extend(
+                    members
+                        .iter()
+                        .map(|m| series[*m].values[step])
+                        .filter(|v| is_present(*v)),
+                );
                 sorted.sort_unstable_by(nan_first);
-                if sorted.is_empty() { ABSENT } else { quantile(q.at(step), &sorted) }
+                if sorted.is_empty() {
+                    ABSENT
+                } else {
+                    quantile(q.at(step), &sorted)
+                }
             };
             (0..grid.len).map(at_step).collect()
         };

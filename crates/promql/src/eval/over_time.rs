@@ -205,13 +205,7 @@ pub(crate) fn resets(frame: &Frame, column: &Column, scratch: &mut Scratch, out:
 }
 
 /// Counts the neighbours within each window for which `counts` holds.
-fn pairs(
-    frame: &Frame,
-    column: &Column,
-    marks: &mut Vec<u32>,
-    out: &mut [f64],
-    counts: impl Fn(f64, f64) -> bool,
-) {
+fn pairs(frame: &Frame, column: &Column, marks: &mut Vec<u32>, out: &mut [f64], counts: impl Fn(f64, f64) -> bool) {
     marks.clear();
     let mut before = None;
     let mut count = 0;
@@ -231,12 +225,7 @@ pub(crate) fn each(frame: &Frame, column: &Column, out: &mut [f64], f: impl Fn(&
 }
 
 /// `double_exponential_smoothing` with smoothing and trend factors between 0 and 1.
-pub(crate) fn smooth(
-    factors: impl Fn(usize) -> (f64, f64),
-    frame: &Frame,
-    column: &Column,
-    out: &mut [f64],
-) {
+pub(crate) fn smooth(factors: impl Fn(usize) -> (f64, f64), frame: &Frame, column: &Column, out: &mut [f64]) {
     frame.each(column, |step, window| {
         let values = &column.values[window];
         if values.len() < 2 {
