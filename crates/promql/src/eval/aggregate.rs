@@ -8,7 +8,7 @@ use super::grid::Grid;
 use super::note::Notes;
 use super::quantile::{nan_first, quantile};
 use super::series::{ABSENT, Operand, Scalar, Series, is_present};
-use super::sum::{Mean, Sum};
+use super::sum::{Mean, Sum, no_distance};
 use crate::ast::AggregateOp;
 use crate::plan::{Aggregate, Grouping};
 
@@ -267,8 +267,7 @@ impl<const ROOT: bool> Accumulate for Variance<ROOT> {
         self.count += 1.0;
         if self.count == 1.0 {
             self.mean = value;
-            // NaN for an infinity, which has no distance from itself.
-            self.squares = value - value;
+            self.squares = no_distance(value);
             return;
         }
         let distance = value - self.mean;

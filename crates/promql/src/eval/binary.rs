@@ -133,10 +133,11 @@ impl Sides<'_> {
         let matching = &self.binary.matching;
         // Under `group_right` too `fill_left` stands in for the many side: Prometheus has it so.
         let (fill_many, fill_one) = (matching.fill_left, matching.fill_right);
+        // The one side must be unique even where nothing meets it.
+        let partner = self.partners(meeting)?;
         if (meeting.left.is_empty() && fill_many.is_none()) || (meeting.right.is_empty() && fill_one.is_none()) {
             return Ok(());
         }
-        let partner = self.partners(meeting)?;
         let mut results = Results::new(self.steps, matching.card == Cardinality::OneToOne);
         for many in &meeting.left {
             let series = &self.many[*many];
@@ -208,10 +209,12 @@ impl Sides<'_> {
                 if !is_present(*value) {
                     continue;
                 }
-                if let Some(before) = at[step] {
-                    if self.many.iter().any(|s| is_present(s.values[step])) || self.fills() {
-                        return Err(self.duplicate(before, *place));
-                    }
+                // Where the other side is empty nothing is matched, so nothing is wrong.
+                let matters = || self.fills() || self.many.iter().any(|s| is_present(s.values[step]));
+                if let Some(before) = at[step]
+                    && matters()
+                {
+                    return Err(self.duplicate(before, *place));
                 }
                 at[step] = Some(*place);
             }

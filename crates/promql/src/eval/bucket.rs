@@ -48,8 +48,9 @@ pub(super) fn quantile(q: f64, buckets: &mut Vec<Bucket>) -> (f64, Option<Mended
         return (f64::NAN, mended);
     }
     let mut rank = q * observations;
-    // Not by `partition_point` over `count < rank`: with a NaN rank the last bucket must be found.
-    let at = buckets[..last].partition_point(|b| !(b.count >= rank));
+    // A NaN among the counts compares with nothing: the last bucket is found then.
+    let below = |b: &Bucket| b.count.partial_cmp(&rank).is_none_or(std::cmp::Ordering::is_lt);
+    let at = buckets[..last].partition_point(below);
     let found = buckets[at];
     if at == last {
         return (buckets[last - 1].bound, mended);

@@ -6,7 +6,7 @@ use model::{Column, Millis};
 
 use super::quantile::{Sorted, quantile};
 use super::regression::Line;
-use super::sum::{Mean, Sum};
+use super::sum::{Mean, Sum, no_distance};
 use super::window::{Fold, Frame, fold};
 
 /// Buffers used again from series to series.
@@ -138,8 +138,7 @@ impl Fold for Moments {
         Self {
             count: 1.0,
             mean: value,
-            // Zero, or NaN for an infinity: it has no distance from itself.
-            squares: value - value,
+            squares: no_distance(value),
         }
     }
 
