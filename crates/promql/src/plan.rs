@@ -7,7 +7,7 @@ mod duration;
 mod function;
 
 pub(crate) use build::{Query, build};
-pub(crate) use function::{Calendar, Histogram, Instant, Math, Range, SortBy};
+pub(crate) use function::{Calendar, Histogram, Instant, Range, SortBy};
 
 use model::text::Span;
 use model::{Labels, METRIC_NAME, Matcher, Millis};

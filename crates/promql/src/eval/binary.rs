@@ -16,7 +16,9 @@ impl Evaluator<'_> {
         let lhs = self.eval(&binary.lhs, grid)?;
         let rhs = self.eval(&binary.rhs, grid)?;
         match (lhs, rhs) {
-            (Operand::Scalar(a), Operand::Scalar(b)) => Ok(Operand::Scalar(a.zip(&b, |a, b| between_scalars(binary.op, a, b)))),
+            (Operand::Scalar(a), Operand::Scalar(b)) => {
+                Ok(Operand::Scalar(a.zip(&b, |a, b| between_scalars(binary.op, a, b))))
+            }
             (Operand::Vector(a), Operand::Scalar(b)) => self.with_scalar(binary, a, &b, false),
             (Operand::Scalar(a), Operand::Vector(b)) => self.with_scalar(binary, b, &a, true),
             (Operand::Vector(a), Operand::Vector(b)) => match binary.op {
@@ -42,7 +44,11 @@ impl Evaluator<'_> {
                 if !is_present(*value) {
                     continue;
                 }
-                let (a, b) = if swapped { (scalar.at(i), *value) } else { (*value, scalar.at(i)) };
+                let (a, b) = if swapped {
+                    (scalar.at(i), *value)
+                } else {
+                    (*value, scalar.at(i))
+                };
                 // A comparison that holds keeps the vector's value, on whichever side it stands.
                 *value = match apply(op, a, b) {
                     Applied::Number(number) => number,
@@ -125,15 +131,13 @@ struct Sides<'a> {
 impl Sides<'_> {
     fn meet(&self, meeting: &matching::Meeting, out: &mut Vec<Series>) -> Result<(), QueryError> {
         let matching = &self.binary.matching;
-        let (fill_many, fill_one) = if self.swapped {
-            (matching.fill_right, matching.fill_left)
-        } else {
-            (matching.fill_left, matching.fill_right)
-        };
+        // Under `group_right` too `fill_left` stands in for the many side: Prometheus has it so.
+        let (fill_many, fill_one) = (matching.fill_left, matching.fill_right);
+        // The one side must be unique even where nothing meets it.
+        let partner = self.partners(meeting)?;
         if (meeting.left.is_empty() && fill_many.is_none()) || (meeting.right.is_empty() && fill_one.is_none()) {
             return Ok(());
         }
-        let partner = self.partners(meeting)?;
         let mut results = Results::new(self.steps, matching.card == Cardinality::OneToOne);
         for many in &meeting.left {
             let series = &self.many[*many];
@@ -164,7 +168,12 @@ impl Sides<'_> {
                 }
             }
         }
-        out.extend(results.series.into_iter().map(|(labels, values)| Series::new(labels, values)));
+        out.extend(
+            results
+                .series
+                .into_iter()
+                .map(|(labels, values)| Series::new(labels, values)),
+        );
         Ok(())
     }
 
@@ -200,10 +209,12 @@ impl Sides<'_> {
                 if !is_present(*value) {
                     continue;
                 }
-                if let Some(before) = at[step] {
-                    if self.many.iter().any(|s| is_present(s.values[step])) || self.fills() {
-                        return Err(self.duplicate(before, *place));
-                    }
+                // Where the other side is empty nothing is matched, so nothing is wrong.
+                let matters = || self.fills() || self.many.iter().any(|s| is_present(s.values[step]));
+                if let Some(before) = at[step]
+                    && matters()
+                {
+                    return Err(self.duplicate(before, *place));
                 }
                 at[step] = Some(*place);
             }

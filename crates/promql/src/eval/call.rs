@@ -10,7 +10,13 @@ use crate::plan::{Calendar, Histogram, Instant, Kind, Node};
 
 impl Evaluator<'_> {
     /// Evaluates a call such as `abs(x)`.
-    pub(super) fn call(&self, function: Instant, node: &Node, args: &[Node], grid: Grid) -> Result<Operand, QueryError> {
+    pub(super) fn call(
+        &self,
+        function: Instant,
+        node: &Node,
+        args: &[Node],
+        grid: Grid,
+    ) -> Result<Operand, QueryError> {
         match function {
             Instant::Math(math) => self.each_value(&args[0], grid, |_, v| math.apply(v)),
             Instant::Round => {
@@ -26,13 +32,20 @@ impl Evaluator<'_> {
                 let high = self.scalar(&args[1], grid)?;
                 self.each_value(&args[0], grid, |i, v| smaller(high.at(i), v))
             }
-            Instant::MaxOf => Ok(Operand::Scalar(self.scalar(&args[0], grid)?.zip(&self.scalar(&args[1], grid)?, larger))),
-            Instant::MinOf => Ok(Operand::Scalar(self.scalar(&args[0], grid)?.zip(&self.scalar(&args[1], grid)?, smaller))),
+            Instant::MaxOf => Ok(Operand::Scalar(
+                self.scalar(&args[0], grid)?.zip(&self.scalar(&args[1], grid)?, larger),
+            )),
+            Instant::MinOf => Ok(Operand::Scalar(
+                self.scalar(&args[0], grid)?.zip(&self.scalar(&args[1], grid)?, smaller),
+            )),
             Instant::Absent => {
                 let series = self.vector(&args[0], grid)?;
                 Ok(Operand::Vector(absent::instant(&args[0], &series, grid)))
             }
-            Instant::Scalar => Ok(Operand::Scalar(Scalar::Steps(single(&self.vector(&args[0], grid)?, grid)))),
+            Instant::Scalar => Ok(Operand::Scalar(Scalar::Steps(single(
+                &self.vector(&args[0], grid)?,
+                grid,
+            )))),
             Instant::Vector => {
                 let value = self.scalar(&args[0], grid)?;
                 let values = (0..grid.len).map(|i| value.at(i)).collect();
@@ -74,7 +87,11 @@ impl Evaluator<'_> {
         let (low, high) = (self.scalar(&args[1], grid)?, self.scalar(&args[2], grid)?);
         let clamped = |i: usize, v: f64| {
             let (low, high) = (low.at(i), high.at(i));
-            if high < low { super::series::ABSENT } else { larger(low, smaller(high, v)) }
+            if high < low {
+                super::series::ABSENT
+            } else {
+                larger(low, smaller(high, v))
+            }
         };
         let Operand::Vector(mut series) = self.each_value(&args[0], grid, clamped)? else {
             return Err(super::mistyped("instant vector"));
@@ -108,7 +125,10 @@ impl Evaluator<'_> {
         match args {
             [] => {
                 let values = (0..grid.len).map(|i| time_fn::part(calendar, grid.time(i).div_euclid(1000) as f64));
-                Ok(Operand::Vector(vec![Series::new(model::Labels::empty(), values.collect())]))
+                Ok(Operand::Vector(vec![Series::new(
+                    model::Labels::empty(),
+                    values.collect(),
+                )]))
             }
             [arg, ..] => self.each_value(arg, grid, |_, v| time_fn::part(calendar, v)),
         }

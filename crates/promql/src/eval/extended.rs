@@ -75,7 +75,11 @@ impl Evaluator<'_> {
                 };
                 if let Some(value) = value {
                     let per_second = call.function == Range::Rate;
-                    values[step] = if per_second { value / (frame.range as f64 / 1000.0) } else { value };
+                    values[step] = if per_second {
+                        value / (frame.range as f64 / 1000.0)
+                    } else {
+                        value
+                    };
                 }
             });
             self.kept(Series::new(labels.clone(), values))
@@ -180,7 +184,11 @@ impl Ends {
         let right = self.right(column, last, low, counter);
         let mut change = right - left;
         if counter {
-            let from = if column.times[first] <= self.start { first + 1 } else { first };
+            let from = if column.times[first] <= self.start {
+                first + 1
+            } else {
+                first
+            };
             let to = if column.times[last] >= self.end { last } else { last + 1 };
             let mut before = left;
             let inside = column.values.get(from..to).unwrap_or(&[]);
@@ -209,7 +217,11 @@ impl Ends {
         let (first, last) = self.span(column, &window)?;
         let mut out = Column::default();
         out.push(self.start, self.left(column, first, false));
-        let from = if column.times[first] <= self.start { first + 1 } else { first };
+        let from = if column.times[first] <= self.start {
+            first + 1
+        } else {
+            first
+        };
         let to = if column.times[last] >= self.end { last } else { last + 1 };
         for i in from..to {
             out.push(column.times[i], column.values[i]);

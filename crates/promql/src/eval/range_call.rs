@@ -2,6 +2,7 @@
 
 use model::{Column, Labels, QueryError};
 
+use super::Evaluator;
 use super::absent;
 use super::extended;
 use super::grid::Grid;
@@ -12,13 +13,16 @@ use super::rate::{self, Change};
 use super::regression;
 use super::series::{ABSENT, Operand, Scalar, Series, is_present, same_labels, without_metadata};
 use super::window::Frame;
-use super::Evaluator;
 use crate::plan::{Range, RangeCall, Ranged};
 
 impl Evaluator<'_> {
     /// Evaluates a call such as `rate(x[5m])`.
     pub(super) fn range_call(&self, call: &RangeCall, grid: Grid) -> Result<Operand, QueryError> {
-        let params = call.params.iter().map(|p| self.scalar(p, grid)).collect::<Result<Vec<_>, _>>()?;
+        let params = call
+            .params
+            .iter()
+            .map(|p| self.scalar(p, grid))
+            .collect::<Result<Vec<_>, _>>()?;
         let series = match &call.arg {
             Ranged::Select { select, range } => {
                 let frame = Frame {
@@ -143,7 +147,9 @@ impl Evaluator<'_> {
 }
 
 fn is_counter_name(name: &str) -> bool {
-    ["_total", "_sum", "_count", "_bucket"].iter().any(|suffix| name.ends_with(suffix))
+    ["_total", "_sum", "_count", "_bucket"]
+        .iter()
+        .any(|suffix| name.ends_with(suffix))
 }
 
 fn check_factors(function: Range, params: &[Scalar], grid: Grid) -> Result<(), QueryError> {
@@ -164,14 +170,7 @@ fn check_factors(function: Range, params: &[Scalar], grid: Grid) -> Result<(), Q
 }
 
 /// Runs the arithmetic of `function` over the windows of one series.
-fn apply(
-    function: Range,
-    frame: &Frame,
-    params: &[Scalar],
-    column: &Column,
-    scratch: &mut Scratch,
-    out: &mut [f64],
-) {
+fn apply(function: Range, frame: &Frame, params: &[Scalar], column: &Column, scratch: &mut Scratch, out: &mut [f64]) {
     let change = |counter, per_second| Change { counter, per_second };
     match function {
         Range::Rate => rate::extrapolated(change(true, true), frame, column, out),

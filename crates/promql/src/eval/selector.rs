@@ -131,6 +131,7 @@ impl Evaluator<'_> {
 }
 
 /// A store's failure as a query's.
+#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
 pub(crate) fn store_error(error: StoreError) -> QueryError {
     match error {
         StoreError::NotReady => QueryError::Unavailable(error.to_string()),

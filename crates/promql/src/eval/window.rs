@@ -142,7 +142,12 @@ mod tests {
             column.push(i * 10, i as f64);
         }
         let grid = Grid::new(0, 120, step, 1000).expect("few steps");
-        let frame = Frame { grid, at: None, offset, range };
+        let frame = Frame {
+            grid,
+            at: None,
+            offset,
+            range,
+        };
         let mut left = Vec::new();
         let mut seen = vec![None; grid.len];
         fold::<Digits>(&frame, &column, &mut left, |i, _, all| seen[i] = Some(all.0));

@@ -47,7 +47,11 @@ struct Planned {
 
 impl Planned {
     fn settle(self) -> Node {
-        if self.invariant && self.wrap { invariant(self.node) } else { self.node }
+        if self.invariant && self.wrap {
+            invariant(self.node)
+        } else {
+            self.node
+        }
     }
 }
 
@@ -102,7 +106,11 @@ impl Builder<'_> {
         }
         let (lhs, rhs) = (self.node(&binary.lhs)?, self.node(&binary.rhs)?);
         let both = lhs.invariant && rhs.invariant;
-        let (lhs, rhs) = if both { (lhs.node, rhs.node) } else { (lhs.settle(), rhs.settle()) };
+        let (lhs, rhs) = if both {
+            (lhs.node, rhs.node)
+        } else {
+            (lhs.settle(), rhs.settle())
+        };
         let kind = Kind::Binary(Box::new(Binary {
             op: binary.op,
             lhs,
@@ -119,7 +127,10 @@ impl Builder<'_> {
 
     fn aggregate(&self, aggregate: &ast::Aggregate, span: Span) -> Built<Planned> {
         match aggregate.op {
-            AggregateOp::Limitk => self.experimental("limitk() is experimental and must be enabled with --enable-feature=promql-experimental-functions", span)?,
+            AggregateOp::Limitk => self.experimental(
+                "limitk() is experimental and must be enabled with --enable-feature=promql-experimental-functions",
+                span,
+            )?,
             AggregateOp::LimitRatio => {
                 self.experimental("limit_ratio() is experimental and must be enabled with --enable-feature=promql-experimental-functions", span)?;
             }
@@ -164,14 +175,20 @@ impl Builder<'_> {
             return self.range_call(range, function.name, args, span);
         }
         let Some(function) = Instant::named(function.name) else {
-            return Err((format!("function {:?} is not known to the evaluator", function.name), span));
+            return Err((
+                format!("function {:?} is not known to the evaluator", function.name),
+                span,
+            ));
         };
         let planned = args.iter().map(|a| self.node(a)).collect::<Built<Vec<_>>>()?;
         let same_args = planned.iter().all(|p| p.invariant);
         // `timestamp(x @ 1)` is fixed, `timestamp(abs(x @ 1))` tells the time of the step.
         let selectors = planned.iter().all(|p| matches!(p.node.kind, Kind::Select(_)));
         let fixed = same_args && (!function.depends_on_time() || (function == Instant::Timestamp && selectors));
-        let args = planned.into_iter().map(|p| if fixed { p.node } else { p.settle() }).collect();
+        let args = planned
+            .into_iter()
+            .map(|p| if fixed { p.node } else { p.settle() })
+            .collect();
         Ok(Planned {
             node: Node {
                 kind: Kind::Call(function, args),
@@ -198,7 +215,10 @@ impl Builder<'_> {
             return Err((format!("expected type range vector in call to function {name:?}"), span));
         };
         let fixed = fixed_arg && function != Range::PredictLinear && params.iter().all(|p| p.invariant);
-        let params = params.into_iter().map(|p| if fixed { p.node } else { p.settle() }).collect();
+        let params = params
+            .into_iter()
+            .map(|p| if fixed { p.node } else { p.settle() })
+            .collect();
         let kind = Kind::Range(Box::new(RangeCall {
             function,
             name,
@@ -232,7 +252,11 @@ impl Builder<'_> {
                 let step = subquery.step.as_ref().map(|s| self.length(s)).transpose()?;
                 let at = subquery.at.map(|at| self.at(at));
                 let ranged = Ranged::Subquery(Box::new(Subquery {
-                    inner: if inner.invariant { invariant(inner.node) } else { inner.node },
+                    inner: if inner.invariant {
+                        invariant(inner.node)
+                    } else {
+                        inner.node
+                    },
                     range,
                     step: step.unwrap_or(self.options.subquery_step).max(1),
                     offset: self.offset(subquery.offset.as_ref())?,
@@ -274,7 +298,9 @@ impl Builder<'_> {
     }
 
     fn offset(&self, offset: Option<&DurationExpr>) -> Built<Millis> {
-        offset.map_or(Ok(0), |expr| resolve(expr, self.durations()).map_err(|e| (e, expr.span)))
+        offset.map_or(Ok(0), |expr| {
+            resolve(expr, self.durations()).map_err(|e| (e, expr.span))
+        })
     }
 
     fn length(&self, expr: &DurationExpr) -> Built<Millis> {
