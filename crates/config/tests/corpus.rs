@@ -1,0 +1,243 @@
+//! The published corpora: every configuration is accepted or refused as the real programs do.
+//!
+//! The corpora lie beside the repository (`WATCHFIRE_CORPORA` names another place); without them these
+//! tests say so and pass.
+
+use std::fs;
+use std::path::PathBuf;
+
+use config::relabel::{NameScheme, apply, decode_list};
+use model::labels::{Labels, LabelsBuilder};
+use serde_json::Value;
+
+fn corpora(topic: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("WATCHFIRE_CORPORA").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora"),
+        PathBuf::from,
+    );
+    let folder = root.join(topic);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    println!("skipped: no corpora at {}", folder.display());
+    None
+}
+
+fn jsonl(path: &PathBuf) -> Vec<Value> {
+    let text = fs::read_to_string(path).expect("the table is readable");
+    text.lines()
+        .filter(|l| !l.trim().is_empty())
+        .map(|l| serde_json::from_str(l).expect("a line of the table is JSON"))
+        .collect()
+}
+
+/// Counts a corpus and fails at the end with every case that went wrong.
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    wrong: Vec<String>,
+    skipped: Vec<String>,
+}
+
+impl Tally {
+    fn case(&mut self, name: &str, result: Result<(), String>) {
+        match result {
+            Ok(()) => self.passed += 1,
+            Err(why) => self.wrong.push(format!("{name}: {why}")),
+        }
+    }
+
+    fn skip(&mut self, name: &str, why: &str) {
+        self.skipped.push(format!("{name} ({why})"));
+    }
+
+    #[track_caller]
+    fn close(self, corpus: &str) {
+        let total = self.passed + self.wrong.len() + self.skipped.len();
+        println!(
+            "{corpus}: {} / {total} passed, {} skipped",
+            self.passed,
+            self.skipped.len()
+        );
+        for skipped in &self.skipped {
+            println!("  skipped: {skipped}");
+        }
+        assert!(self.wrong.is_empty(), "{corpus}:\n{}", self.wrong.join("\n"));
+    }
+}
+
+fn label_set(value: &Value) -> Labels {
+    let pairs = value.as_object().expect("labels are an object");
+    Labels::from_pairs(pairs.iter().map(|(n, v)| (n.as_str(), v.as_str().expect("a text"))))
+}
+
+#[test]
+fn relabelling_gives_the_published_results() {
+    let Some(folder) = corpora("prometheus/tables") else {
+        return;
+    };
+    let mut tally = Tally::default();
+    for case in jsonl(&folder.join("relabel.jsonl")) {
+        let name = case.to_string();
+        // JSON is YAML, so the steps go through the real reader.
+        let node = config::yaml::parse(&case["relabel_configs"].to_string()).expect("valid YAML");
+        let rules =
+            decode_list(node.list().expect("a list"), "relabeling rule", NameScheme::Utf8).expect("valid rules");
+        let mut builder = LabelsBuilder::from(&label_set(&case["input"]));
+        let kept = apply(&rules, &mut builder);
+        let want = !case["drop"].as_bool().expect("a flag");
+        let result = if kept != want {
+            Err(format!("kept {kept}, want {want}"))
+        } else if kept && builder.build() != label_set(&case["output"]) {
+            Err(format!("got {}", builder.build()))
+        } else {
+            Ok(())
+        };
+        tally.case(&name, result);
+    }
+    tally.close("prometheus/tables/relabel.jsonl");
+}
+
+/// Pieces of messages that speak of Go's YAML library; we name the same thing in our words.
+const IN_OUR_WORDS: [(&str, &str); 3] = [
+    ("unmarshal errors", ""),
+    ("field foo not found in type kubernetes.plain", "field foo not found"),
+    (
+        "field scrape_configs already set in type config.plain",
+        "field scrape_configs already set",
+    ),
+];
+
+fn in_our_words(want: &str) -> &str {
+    let ours = IN_OUR_WORDS.iter().find(|(theirs, _)| *theirs == want);
+    // The file's path stands before our message too, but it is the path given to us.
+    let plain = want
+        .strip_prefix("parsing YAML file ")
+        .and_then(|rest| rest.split_once(": "));
+    ours.map_or(plain.map_or(want, |(_, message)| message), |(_, ours)| ours)
+}
+
+/// Files whose names do not say it, refused by Prometheus all the same.
+const REFUSED_TOO: [&str; 2] = [
+    "otlp_allow_utf8.incompatible.yml",
+    "otlp_no_translation.incompatible.yml",
+];
+
+fn tsv(path: &PathBuf) -> Vec<Vec<String>> {
+    let text = fs::read_to_string(path).expect("the table is readable");
+    let rows = text.lines().skip(1).filter(|l| !l.is_empty());
+    rows.map(|l| l.split('\t').map(str::to_owned).collect()).collect()
+}
+
+/// Judges a result against the wanted message; an empty one is "refused, whatever the words".
+fn judge(result: Result<(), String>, want: Option<&str>) -> Result<(), String> {
+    match (result, want) {
+        (Ok(()), None) => Ok(()),
+        (Err(message), Some(want)) if message.contains(want) => Ok(()),
+        (Ok(()), Some(want)) => Err(format!("accepted, want {want:?}")),
+        (Err(message), None) => Err(format!("refused: {message}")),
+        (Err(message), Some(want)) => Err(format!("got {message:?}, want {want:?}")),
+    }
+}
+
+#[test]
+fn prometheus_configurations_are_accepted_or_refused() {
+    let Some(folder) = corpora("prometheus/config") else {
+        return;
+    };
+    let errors = tsv(&folder.join("expected-errors.tsv"));
+    let mut tally = Tally::default();
+    let mut files: Vec<_> = fs::read_dir(&folder)
+        .expect("a folder")
+        .map(|e| e.expect("an entry").path())
+        .filter(|p| p.extension().is_some_and(|e| e == "yml"))
+        .collect();
+    files.sort();
+    for path in files {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let listed = errors
+            .iter()
+            .find(|row| row[0] == name)
+            .map(|row| in_our_words(&row[1]));
+        let refused = name.contains(".bad.") || REFUSED_TOO.contains(&name.as_str());
+        let want = listed.or(refused.then_some(""));
+        let result = config::prometheus::Config::load(&path)
+            .map(drop)
+            .map_err(|e| e.message());
+        tally.case(&name, judge(result, want));
+    }
+    for name in ["prometheus.yml", "prometheus-agent.yml", "prometheus-kubernetes.yml"] {
+        let path = folder.join("../examples").join(name);
+        let result = config::prometheus::Config::load(&path)
+            .map(drop)
+            .map_err(|e| e.message());
+        tally.case(name, judge(result, None));
+    }
+    tally.close("prometheus/config");
+}
+
+#[test]
+fn the_example_configurations_load() {
+    let Some(folder) = corpora("prometheus/examples") else {
+        return;
+    };
+    let mut tally = Tally::default();
+    let mut files: Vec<_> = fs::read_dir(&folder)
+        .expect("a folder")
+        .map(|e| e.expect("an entry").path())
+        .filter(|p| p.extension().is_some_and(|e| e == "yml"))
+        .collect();
+    files.sort();
+    for path in files {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        match name.as_str() {
+            "rbac-setup.yml" => tally.skip(&name, "Kubernetes objects, not a configuration"),
+            "promtool-http-config-file.yml" => tally.skip(&name, "flags of promtool"),
+            "web-config.yml" => tally.skip(&name, "the web server's own file"),
+            _ => {
+                let result = config::prometheus::Config::load(&path)
+                    .map(drop)
+                    .map_err(|e| e.message());
+                tally.case(&name, judge(result, None));
+            }
+        }
+    }
+    tally.close("prometheus/examples");
+}
+
+/// Rule files that are refused for their expression or template alone: the rules crate's to judge.
+const REFUSED_BY_EXPRESSION: [&str; 1] = ["bad_expr.bad.yaml"];
+
+#[test]
+fn rule_files_are_accepted_or_refused() {
+    use config::rules::RuleFile;
+    let Some(folder) = corpora("prometheus/rule-files") else {
+        return;
+    };
+    let errors = tsv(&folder.join("expected-errors.tsv"));
+    let mut tally = Tally::default();
+    let mut files: Vec<_> = fs::read_dir(&folder)
+        .expect("a folder")
+        .map(|e| e.expect("an entry").path())
+        .filter(|p| p.extension().is_some_and(|e| e == "yaml"))
+        .collect();
+    files.sort();
+    for path in files {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        if REFUSED_BY_EXPRESSION.contains(&name.as_str()) {
+            tally.skip(&name, "its expression is judged by the rules crate");
+            continue;
+        }
+        let row = errors.iter().find(|row| row[0] == name);
+        let legacy = row.is_some_and(|row| row[1] == "LegacyValidation");
+        let scheme = if legacy { NameScheme::Legacy } else { NameScheme::Utf8 };
+        // The one file that only its name calls invalid has an unknown field.
+        let want = row
+            .map(|row| row[2].as_str())
+            .or((name == "fixtures-invalid_rules.yaml").then_some("not found"));
+        let text = fs::read_to_string(&path).expect("readable");
+        let result = RuleFile::parse(&name, &text, scheme).map(drop).map_err(|e| e.message());
+        tally.case(&name, judge(result, want));
+    }
+    tally.close("prometheus/rule-files");
+}

@@ -1,0 +1,1 @@
+//! promtool rule unit tests.
