@@ -1,7 +1,7 @@
 // What is watched and how it fares: hub, alerts, rules and GPUs. One store for every page, so that all of
 // them answer "is anything wrong?" alike.
 
-import { createEffect, createMemo, createRoot, on } from "solid-js";
+import { createEffect, createMemo, createRoot, createSignal, on } from "solid-js";
 import * as api from "./api";
 import type { Alert, InstantSample, Labels } from "./api";
 import { type Condition, conditionOf, conditionOfAgent, severityOf, worst } from "./condition";
@@ -27,6 +27,8 @@ export interface Gpu {
   simulated: boolean;
   /** Time of the newest sample; `undefined` if there is none within the lookback. */
   sampled: number | undefined;
+  /** Whether its readings are too old, or none, to say anything about now. */
+  stale: boolean;
   condition: Condition;
   /** Why it is not healthy, in words. */
   reason: string;
@@ -78,11 +80,24 @@ export function byWeight(left: Alert, right: Alert): number {
 
 const byName = new Intl.Collator("en", { numeric: true }).compare;
 
-/** Ages go on while no answer comes: what is fresh now turns unknown by itself. */
-const age_tick = createRoot(() => createMemo(() => Math.floor(second() / 5)));
+const GATHER_MS = 60;
+
+/** Moves when any source of the GPUs has news, once for answers that come together; and with time, so that what is fresh now turns unknown by itself when no answer comes. */
+const news = createRoot(() => {
+  const [count, setCount] = createSignal(0);
+  const slow = createMemo(() => Math.floor(second() / 5));
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  createEffect(on([polls.fresh.data, polls.agent.data, polls.seen.data, firing, slow], () => {
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      setCount((n) => n + 1);
+    }, GATHER_MS);
+  }));
+  return count;
+});
 
 /** Every GPU that is here, was here in the last day, or that an alert speaks of. */
-export const gpus = createRoot(() => createMemo((): Gpu[] => {
+export const gpus = createRoot(() => createMemo(on(news, (): Gpu[] => {
   const found = new Map<string, Gpu>();
   const add = (labels: Labels, sampled?: number): void => {
     const uuid = labels["UUID"];
@@ -98,6 +113,7 @@ export const gpus = createRoot(() => createMemo((): Gpu[] => {
         model: labels["modelName"] ?? "",
         driver: labels["DCGM_FI_DRIVER_VERSION"] ?? "",
         simulated: labels["simulated"] === "true",
+        stale: true,
         condition: "unknown",
         reason: "",
         alerts: [],
@@ -129,26 +145,22 @@ export const gpus = createRoot(() => createMemo((): Gpu[] => {
     }
     for (const gpu of here) gpu.alerts.push(alert);
   }
-  age_tick();
   const agent = agentStates(polls.agent.data() ?? []);
   const now = hubNow();
   for (const gpu of found.values()) judge(gpu, agent.get(gpu.uuid), now);
-  return [...found.values()].sort((left, right) => byName(left.host, right.host) || byName(left.index, right.index));
-}));
+  return [...found.values()].sort((left, right) => (left.host === right.host ? byName(left.index, right.index) : byName(left.host, right.host)));
+})));
 
-/** Readings of a GPU that cannot be trusted as of now. */
-export function isStale(gpu: Gpu, now = hubNow()): boolean {
-  return gpu.sampled === undefined || now - gpu.sampled > FRESH_SECONDS;
-}
 
 function judge(gpu: Gpu, agent_state: string | undefined, now: number): void {
+  gpu.stale = gpu.sampled === undefined || now - gpu.sampled > FRESH_SECONDS;
   const said = gpu.alerts.flatMap((alert) => conditionOf(alert) ?? []);
   const reasons = gpu.alerts.map((alert) => alert.annotations["summary"] ?? alert.labels["alertname"] ?? "");
   if (agent_state) {
     said.push(conditionOfAgent(agent_state));
     if (reasons.length === 0) reasons.push(`the driver answers for it: ${agent_state}`);
   }
-  if (isStale(gpu, now)) {
+  if (gpu.stale) {
     const gone = said.includes("lost") || said.includes("hung");
     said.push("unknown");
     if (!gone) reasons.unshift(gpu.sampled === undefined ? "seen in the last 24 h, no data now" : `no data for ${duration(Math.round(now - gpu.sampled))}`);
@@ -224,7 +236,7 @@ export const verdict = createRoot(() => createMemo((): Verdict => {
     const known = status ? `; what is below is from ${duration(Math.max(0, second() - status.now))} ago` : "";
     return { level: "unknown", answer: "Nobody is watching: the hub does not answer", detail: `${failure.message}${known}` };
   }
-  if (!status || !polls.alerts.data() || (!polls.fresh.data() && !polls.fresh.error())) {
+  if (!status || !polls.alerts.data() || (!polls.fresh.data() && !polls.fresh.error()) || !polls.seen.data() && !polls.seen.error() || news() === 0) {
     return { level: "wait", answer: "Asking the hub…", detail: "" };
   }
   return judgeAll();

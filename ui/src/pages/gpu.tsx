@@ -4,7 +4,7 @@ import { createMemo, For, type JSX, Match, Show, Switch } from "solid-js";
 import { AlertCard } from "../alert_card";
 import { query } from "../api";
 import { SimulatedBadge } from "../app";
-import { gpuOf, gpuPoll, isStale, lastSeen } from "../fleet";
+import { gpuOf, gpuPoll, lastSeen } from "../fleet";
 import { identify } from "../identity";
 import { startsOf, xidEvents, type XidEvent } from "../marks";
 import { gauge, hostOf, quote, rate, together } from "../metrics";
@@ -29,7 +29,7 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
   const now = poll((signal) => query(together(Object.fromEntries(NOW.map(({ key, expr }) => [key, `max by (UUID) (${expr(of)})`]))), signal), REFRESH_MS);
   const reading = (key: string): number | undefined => {
     const current = gpu();
-    if (current && isStale(current)) return undefined;
+    if (current?.stale) return undefined;
     const text = now.data()?.find(({ metric }) => metric["m"] === key)?.value[1];
     return text === undefined || !Number.isFinite(Number(text)) ? undefined : Number(text);
   };
@@ -58,7 +58,7 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
         </Show>
         <dl class="readings">
           <For each={NOW.filter(({ unit }) => unit)}>
-            {({ key, name, unit }) => <div><dt>{name}</dt><dd><Value of={reading(key)} unit={unit as Unit} why={gpu() && isStale(gpu()!) ? "no fresh data" : "not exported by this GPU"} /></dd></div>}
+            {({ key, name, unit }) => <div><dt>{name}</dt><dd><Value of={reading(key)} unit={unit as Unit} why={gpu()?.stale ? "no fresh data" : "not exported by this GPU"} /></dd></div>}
           </For>
         </dl>
         <dl class="facts">
