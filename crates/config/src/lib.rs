@@ -15,6 +15,7 @@ pub mod watchfire;
 pub mod alertmanager;
 pub mod prometheus;
 pub mod relabel;
+pub mod rule_tests;
 pub mod rules;
 
 pub mod glob;
