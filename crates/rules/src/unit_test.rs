@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use config::rule_tests::{AlertTest, ExpectedSample, ExpressionTest, RuleTest, RuleTestFile};
 use model::{Deadline, Labels, Millis, QueryEngine as _, Value};
-use promql::testscript::{MemStore, Point, parse_metric, parse_points};
+use promql::testscript::notation::{parse_metric, parse_points};
+use promql::testscript::{MemStore, Point};
 use promql::{Engine, EngineOptions};
 
 use crate::alerting::{ALERT_NAME, Alert, AlertState};
