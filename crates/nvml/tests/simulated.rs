@@ -540,6 +540,27 @@ fn no_library_is_told_from_a_wrong_library() {
 }
 
 #[test]
+fn a_driver_that_is_not_loaded_and_one_of_another_version_are_told_apart() {
+    let failing = |code: u32| {
+        let text = Scenario::DEFAULT.replace(
+            "  loaded: -21d\n",
+            &format!("  loaded: -21d\n  init_error: {code}\n"),
+        );
+        let simulated = Simulated::playing(Some(&text));
+        Nvml::load(Some(&simulated.path())).unwrap_err()
+    };
+    assert!(matches!(failing(9), Error::DriverNotLoaded));
+    assert!(matches!(failing(18), Error::VersionMismatch));
+    assert!(matches!(
+        failing(4),
+        Error::NoPermission {
+            call: "nvmlInit_v2"
+        }
+    ));
+    assert!(matches!(failing(17), Error::Unknown { code: 17, .. }));
+}
+
+#[test]
 fn a_scenario_that_does_not_parse_is_an_error_of_the_library() {
     let simulated = Simulated::playing(None);
     let path = std::ffi::CString::new("/nowhere/scenario.yml").unwrap();
