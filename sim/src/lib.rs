@@ -23,7 +23,7 @@ pub mod procfs;
 mod scenario;
 mod state;
 
-pub use control::Controls;
+pub use control::Control;
 pub use error::Error;
 pub use host::HostState;
 pub use kernel::KernelMessage;

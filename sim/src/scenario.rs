@@ -42,6 +42,9 @@ pub struct Driver {
     pub cuda: i32,
     /// When it was loaded: volatile counters start there.
     pub loaded: Offset,
+    /// The code that `nvmlInit` fails with: 9 driver not loaded, 18 versions differ, 4 no permission.
+    #[serde(default)]
+    pub init_error: Option<u32>,
 }
 
 /// The host of the simulated server.
