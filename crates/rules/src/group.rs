@@ -261,11 +261,7 @@ impl RuleRun {
                 }
                 series
             }
-            RuleKind::Alerting {
-                hold,
-                keep_firing,
-                annotations,
-            } => {
+            RuleKind::Alerting { hold, keep_firing, .. } => {
                 let expander = Expander {
                     engine: around.engine,
                     now: time,

@@ -143,7 +143,7 @@ fn check_rule(
             group.name,
             index + 1,
             loaded.name,
-            error.message
+            error.message()
         );
         errors.push(Error::File(file.error_in(rule, error.span(), &message)));
     }

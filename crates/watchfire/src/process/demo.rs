@@ -35,7 +35,7 @@ const TICK: Duration = Duration::from_millis(500);
 /// A simulated server, its folder written, its clock not yet running.
 pub struct Demo {
     scenario: Arc<Scenario>,
-    controls: sim::Controls,
+    controls: sim::Control,
     folder: PathBuf,
     /// When the scenario starts; what lies before is history.
     epoch: Millis,
@@ -71,9 +71,9 @@ impl Demo {
         let folder = folder.canonicalize().with_context(|| format!("cannot find {}", folder.display()))?;
         let library = folder.join("libnvidia-ml.so.1");
         write_if_other(&library, LIBRARY)?;
-        let controls = sim::Controls::load(&library).with_context(|| format!("cannot load {}", library.display()))?;
+        let controls = sim::Control::open(&library).with_context(|| format!("cannot load {}", library.display()))?;
         let (epoch, is_new) = epoch(&folder)?;
-        controls.set_epoch(epoch);
+        controls.set_epoch_ms(Some(epoch));
         let scenario = Scenario::parse(SCENARIO).context("the demonstration's scenario")?;
         let clock = Arc::new(TurnedClock::default());
         clock.at.store(epoch, Ordering::Release);
@@ -155,7 +155,7 @@ impl Demo {
             let mut time = self.epoch - HISTORY;
             while time < self.epoch {
                 self.clock.at.store(time, Ordering::Release);
-                self.controls.set_time(Some(time));
+                self.controls.set_time_ms(Some(time));
                 tree.write(time - self.epoch).context("cannot write the simulated proc tree")?;
                 for (ingest, page) in &mut jobs {
                     samples += ingest.ingest_page(time, self.sources.page(*page).as_bytes())?.stored;
@@ -166,7 +166,7 @@ impl Demo {
             // Written last: a process that was killed on the way fills in again.
             std::fs::write(self.folder.join("epoch"), self.epoch.to_string()).context("cannot keep the demonstration's start")?;
         }
-        self.controls.set_time(None);
+        self.controls.set_time_ms(None);
         self.clock.runs.store(true, Ordering::Release);
         Ok(samples)
     }
