@@ -64,7 +64,7 @@ impl Evaluator<'_> {
             wide.each(column, |step, window| {
                 let end = frame.end(step);
                 let ends = Ends {
-                    start: end - frame.range,
+                    start: end.saturating_sub(frame.range),
                     end,
                     smoothed,
                 };
@@ -127,7 +127,7 @@ impl Evaluator<'_> {
         self.over_columns(&found, &wide, |labels, column, _| {
             let end = frame.end(0);
             let ends = Ends {
-                start: end - frame.range,
+                start: end.saturating_sub(frame.range),
                 end,
                 smoothed,
             };
