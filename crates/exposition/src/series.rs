@@ -45,11 +45,21 @@ impl<'a> Series<'a> {
     ///
     /// [`Cause::LabelTwice`] when a label is written twice: such a series has no meaning.
     pub fn labels(&self) -> Result<Labels, Cause> {
-        let pairs: Vec<(Cow<'a, str>, Cow<'a, str>)> = self.pairs().collect();
-        if let Some(name) = twice(&pairs) {
-            return Err(Cause::LabelTwice(name.to_owned()));
-        }
+        let pairs = self.distinct_pairs()?;
         Ok(Labels::from_pairs(pairs.iter().map(|(n, v)| (n.as_ref(), v.as_ref()))))
+    }
+
+    /// The labels in the order of the page, as [`Series::pairs`] gives them.
+    ///
+    /// # Errors
+    ///
+    /// [`Cause::LabelTwice`] when a label is written twice.
+    pub fn distinct_pairs(&self) -> Result<Vec<(Cow<'a, str>, Cow<'a, str>)>, Cause> {
+        let pairs: Vec<(Cow<'a, str>, Cow<'a, str>)> = self.pairs().collect();
+        match twice(&pairs) {
+            Some(name) => Err(Cause::LabelTwice(name.to_owned())),
+            None => Ok(pairs),
+        }
     }
 }
 

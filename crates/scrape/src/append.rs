@@ -39,6 +39,8 @@ pub struct Outcome {
     pub culprit: String,
     /// Samples of a series that stood on the page before, without timestamps to tell them apart.
     pub duplicates: u64,
+    /// Samples whose own timestamp lies more than ten minutes after the scrape.
+    pub too_new: u64,
     /// What the store says.
     pub appended: Appended,
 }
@@ -56,6 +58,8 @@ pub struct Ingest {
     report: Report,
     metadata: Arc<MetadataMap>,
     batch: Batch,
+    /// Later timestamps of the page are refused.
+    latest: Millis,
     builder: LabelsBuilder,
 }
 
@@ -66,6 +70,10 @@ struct Pending {
     value: f64,
     time: Option<Millis>,
 }
+
+/// How far a page's timestamps may lie ahead of the scrape, in milliseconds: a clock that is further off would
+/// put samples where the store takes nothing older any more.
+const AHEAD_MAX: Millis = 10 * 60 * 1000;
 
 /// Metric names of one target whose metadata is remembered, and bytes of a help text.
 const METADATA_MAX: usize = 10_000;
@@ -84,6 +92,7 @@ impl Ingest {
             cache: Cache::default(),
             metadata: Arc::default(),
             batch: Batch::default(),
+            latest: 0,
             builder: LabelsBuilder::new(),
         }
     }
@@ -98,6 +107,7 @@ impl Ingest {
         self.cache.begin();
         self.batch.samples.clear();
         self.batch.timed.clear();
+        self.latest = time.saturating_add(AHEAD_MAX);
         let mut outcome = Outcome::default();
         let mut pending = Vec::new();
         if let Err(error) = self.read(page, format, &mut pending, &mut outcome) {
@@ -268,6 +278,10 @@ impl Ingest {
         outcome.scraped += 1;
         let time = if self.job.honor_timestamps { sample.time } else { None };
         let shown = self.cache.show(known, time.is_some());
+        if time.is_some_and(|t| t > self.latest) {
+            outcome.too_new += 1;
+            return Ok(());
+        }
         if !shown.first && time.is_none() && line != Line::Dropped {
             outcome.duplicates += 1;
             return Ok(());
@@ -318,9 +332,7 @@ impl Ingest {
 
     /// The labels that a series of the page has in the store; `None` when relabelling drops it.
     fn series_labels(&mut self, series: &Series<'_>) -> Result<Option<Labels>, Cause> {
-        let pairs: Vec<(Cow<'_, str>, Cow<'_, str>)> = series.pairs().collect();
-        // Refuses a label written twice.
-        series.labels()?;
+        let pairs = series.distinct_pairs()?;
         join_labels(&pairs, &self.labels, self.job.honor_labels, &mut self.builder);
         if !apply(&self.job.metric_relabel, &mut self.builder) {
             return Ok(None);
@@ -439,7 +451,7 @@ impl Ingest {
             };
             renamed.insert(old, id);
             self.cache.set(known, Line::Series(id));
-            match sample.time.filter(|_| self.job.honor_timestamps) {
+            match sample.time.filter(|t| self.job.honor_timestamps && *t <= self.latest) {
                 None => batch.samples.push((id, sample.value)),
                 Some(time) => batch.timed.push((id, time, sample.value)),
             }
