@@ -83,13 +83,13 @@ export function Fleet(): JSX.Element {
       host.condition = worst([host.condition, gpu.condition]);
       host.simulated ||= gpu.simulated;
     }
-    for (const { metric, value } of up.data() ?? []) {
+    for (const { metric, value } of up.current() ?? []) {
       const host = row(hostOf(metric));
       if (value[1] === "1") host.up += 1;
       else host.down += 1;
       host.simulated ||= metric["simulated"] === "true";
     }
-    for (const [name, found] of Object.entries(readings(hostValues.data() ?? [], hostOf))) row(name).readings = found;
+    for (const [name, found] of Object.entries(readings(hostValues.current() ?? [], hostOf))) row(name).readings = found;
     for (const alert of firing()) {
       const name = hostOf(alert.labels);
       if (name) row(name);
