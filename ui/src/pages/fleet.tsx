@@ -83,8 +83,9 @@ export function Fleet(): JSX.Element {
       host.condition = worst([host.condition, gpu.condition]);
       host.simulated ||= gpu.simulated;
     }
-    for (const { metric, value } of up.current() ?? []) {
+    for (const { metric, value } of up.data() ?? []) {
       const host = row(hostOf(metric));
+      if (!up.current()) continue;
       if (value[1] === "1") host.up += 1;
       else host.down += 1;
       host.simulated ||= metric["simulated"] === "true";

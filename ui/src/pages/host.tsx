@@ -20,6 +20,7 @@ import { ABSENT, plural, type Unit } from "../units";
 import { ConditionTag, SimulatedBadge, Value } from "../value";
 
 const REFRESH_MS = 5000;
+const ALERTS_SHOWN = 4;
 const FILESYSTEMS = 'fstype!~"tmpfs|ramfs|overlay|squashfs|devtmpfs|fuse.*|autofs|nsfs"';
 const DISKS = 'device!~"(loop|ram|zram|fd|sr|dm-)[0-9-]*.*"';
 const NICS = 'device!~"lo|veth.*|docker.*|br-.*|cni.*|cali.*|flannel.*|virbr.*"';
@@ -38,7 +39,7 @@ export function HostPage(props: { host: string }): JSX.Element {
     { expr: `sum by (gpu, xid) (${of("watchfire_gpu_xid_errors_total")})`, name: (labels) => `XID ${labels["xid"] ?? "?"} on GPU ${labels["gpu"] ?? "?"}` },
     { expr: `max by (instance) (${of("node_vmstat_oom_kill")})`, name: () => "OOM kill" },
   ]);
-  const marks = createMemo(() => [...events.marks(), ...startsOf(alerts().filter((alert) => severityOf(alert.labels) !== "info"))]);
+  const marks = createMemo(() => [...events.marks(), ...startsOf(alerts().filter((alert) => severityOf(alert.labels) === "critical"))]);
 
   const now = poll((signal) => query(together({
     cpu: `100 * (1 - avg(rate(${of("node_cpu_seconds_total", 'mode="idle"')}[2m])))`,
@@ -91,7 +92,10 @@ export function HostPage(props: { host: string }): JSX.Element {
       </section>
 
       <Show when={alerts().length > 0}>
-        <section class="stack" aria-label="Alerts of this host"><For each={alerts()}>{(alert) => <AlertCard alert={alert} brief={alerts().length > 3} />}</For></section>
+        <section class="stack" aria-label="Alerts of this host">
+          <For each={alerts().slice(0, ALERTS_SHOWN)}>{(alert) => <AlertCard alert={alert} brief={alerts().length > 2} />}</For>
+          <Show when={alerts().length > ALERTS_SHOWN}><a href={withRange("/alerts")}>{alerts().length - ALERTS_SHOWN} more on the alerts page</a></Show>
+        </section>
       </Show>
 
       <section aria-label="GPUs of this host">
