@@ -3,8 +3,7 @@
 import { createEffect, ErrorBoundary, For, type JSX, Match, Show, Switch } from "solid-js";
 import { messageOf } from "./api";
 import { dataAge, firing, hub, simulated, targetPoll, verdict } from "./fleet";
-import { Icon } from "./icons";
-import { Flame } from "./icons";
+import { Flame, Icon } from "./icons";
 import { KeyHelp, showHelp } from "./keys";
 import { Alerts } from "./pages/alerts";
 import { Fleet } from "./pages/fleet";
@@ -14,6 +13,7 @@ import { Targets } from "./pages/targets";
 import { path, rest, withRange } from "./router";
 import { isDark, theme, toggleTheme } from "./theme";
 import { duration } from "./units";
+import { SimulatedBadge } from "./value";
 
 export function App(): JSX.Element {
   createEffect(() => {
@@ -73,11 +73,6 @@ function TopBar(): JSX.Element {
       </div>
     </header>
   );
-}
-
-/** Stands on every page that shows a simulated series. */
-export function SimulatedBadge(): JSX.Element {
-  return <span class="badge simulated" title="Some of this data comes from a simulated server, not from hardware">simulated</span>;
 }
 
 function VerdictBar(): JSX.Element {

@@ -76,6 +76,12 @@ export function Chart(props: ChartProps): JSX.Element {
     const index = cursor();
     return index === undefined ? latest(line) : (line.values[index] ?? null);
   };
+  const time = (): number => props.window.start + (cursor() ?? 0) * props.window.step;
+  /** The names of the marks under the crosshair. */
+  const nearby = (): string => {
+    const reach = Math.max(props.window.step, (props.window.end - props.window.start) / 120);
+    return [...new Set((props.marks ?? []).filter((mark) => Math.abs(mark.time - time()) <= reach).map(({ text }) => text))].join(", ");
+  };
   const summary = (): string =>
     `${props.title}: ${props.lines.slice(0, 6).map((line) => `${line.name} ${format(latest(line), line.unit ?? props.unit)}`).join(", ")}` +
     `${gaps() > 0 ? `; ${gaps()} gaps` : ""}. Arrow keys move the crosshair, Enter zooms in.`;
@@ -138,7 +144,7 @@ export function Chart(props: ChartProps): JSX.Element {
           )}
         </Index>
         <Show when={cursor() !== undefined}>
-          <time class="at">{absolute(props.window.start + (cursor() ?? 0) * props.window.step)}</time>
+          <span class="at"><Show when={nearby()}><strong>{nearby()}</strong> </Show><time>{absolute(time())}</time></span>
         </Show>
       </div>
     </div>
@@ -428,20 +434,12 @@ function drawMarks(plot: uPlot, marks: Mark[]): void {
   context.font = `600 ${10 * px}px system-ui, sans-serif`;
   context.textAlign = "left";
   context.textBaseline = "bottom";
-  let name = "";
-  let ink = "";
-  let at = 0;
-  // Names stand above the plot; those of one moment share a line.
-  const write = (): void => {
-    const wide = context.measureText(name).width;
-    context.fillStyle = ink;
-    context.fillText(name, Math.max(left, Math.min(at - wide / 2, left + width - wide)), top - 3 * px);
-  };
-  let end = -Infinity;
-  for (const mark of [...marks].sort((one, other) => one.time - other.time)) {
-    const x = plot.valToPos(mark.time, "x", true);
-    if (x < left || x > left + width) continue;
-    context.strokeStyle = context.fillStyle = color(`--${mark.level}`);
+  const seen = marks
+    .map((mark) => ({ ...mark, x: plot.valToPos(mark.time, "x", true) }))
+    .filter(({ x }) => x >= left && x <= left + width)
+    .sort((one, other) => one.time - other.time);
+  for (const { x, level } of seen) {
+    context.strokeStyle = context.fillStyle = color(`--${level}`);
     context.lineWidth = px;
     context.beginPath();
     context.moveTo(x, top);
@@ -452,15 +450,30 @@ function drawMarks(plot: uPlot, marks: Mark[]): void {
     context.lineTo(x + 4 * px, top - px);
     context.lineTo(x, top + 5 * px);
     context.fill();
-    const half = context.measureText(mark.text).width / 2;
-    if (name && x - half < end + 6 * px) {
-      if (!name.split(" · ").includes(mark.text)) name += ` · ${mark.text}`;
-    } else {
-      if (name) write();
-      [name, ink, at] = [mark.text, color(`--${mark.level}`), x];
-    }
-    end = at + context.measureText(name).width / 2;
   }
-  if (name) write();
+  // Names stand above the plot, those of one moment together; one without room is left to the crosshair.
+  let end = -Infinity;
+  for (const group of groupsOf(seen, 14 * px)) {
+    const names = [...new Set(group.map(({ text }) => text))];
+    const name = names.length > 2 ? `${names.length} events` : names.join(" · ");
+    const wide = context.measureText(name).width;
+    const middle = group[0]?.x ?? 0;
+    const at = Math.max(left, Math.min(middle - wide / 2, left + width - wide));
+    if (at < end + 8 * px) continue;
+    context.fillStyle = color(`--${group[0]?.level ?? "info"}`);
+    context.fillText(name, at, top - 3 * px);
+    end = at + wide;
+  }
   context.restore();
+}
+
+/** Neighbours no further than `reach` from the first of them. */
+function groupsOf<T extends { x: number }>(sorted: T[], reach: number): T[][] {
+  const groups: T[][] = [];
+  for (const item of sorted) {
+    const group = groups.at(-1);
+    if (group?.[0] && item.x - group[0].x <= reach) group.push(item);
+    else groups.push([item]);
+  }
+  return groups;
 }

@@ -6,14 +6,12 @@ import * as api from "./api";
 import type { Alert, InstantSample, Labels } from "./api";
 import { type Condition, conditionOf, conditionOfAgent, severityOf, worst } from "./condition";
 import { hostOf, oneOf } from "./metrics";
-import { poll } from "./poll";
-import { hubNow, parseDuration, second, setScrapeInterval, syncClock } from "./time";
+import { FRESH_SECONDS, poll } from "./poll";
+import { hubNow, second, syncClock } from "./time";
 import { duration, plural } from "./units";
 
 const REFRESH_MS = 5000;
 const SLOW_MS = 60_000;
-/** Older data says nothing about now. */
-export const FRESH_SECONDS = 60;
 const SEEN_SECONDS = 86_400;
 
 export interface Gpu {
@@ -48,12 +46,7 @@ const polls = createRoot(() => ({
   }, REFRESH_MS),
   alerts: poll(api.alerts, REFRESH_MS),
   rules: poll(api.rules, SLOW_MS / 2),
-  targets: poll(async (signal) => {
-    const targets = await api.targets(signal);
-    const intervals = targets.activeTargets.flatMap((target) => parseDuration(target.scrapeInterval ?? "") ?? []);
-    if (intervals.length > 0) setScrapeInterval(Math.max(...intervals));
-    return targets;
-  }, REFRESH_MS * 2),
+  targets: poll(api.targets, REFRESH_MS * 2),
   fresh: poll((signal) => api.query(FRESHNESS, signal), REFRESH_MS),
   agent: poll((signal) => api.query('watchfire_gpu_up{UUID!=""}', signal), REFRESH_MS),
   // What was here in the last day: a GPU must not vanish from the screen because it vanished from the data.
@@ -234,7 +227,7 @@ export const verdict = createRoot(() => createMemo((): Verdict => {
   }
   if (failure) {
     const known = status ? `; what is below is from ${duration(Math.max(0, second() - status.now))} ago` : "";
-    return { level: "unknown", answer: "Nobody is watching: the hub does not answer", detail: `${failure.message}${known}` };
+    return { level: "critical", answer: "Nobody is watching: the hub does not answer", detail: `${failure.message}${known}` };
   }
   if (!status || !polls.alerts.data() || (!polls.fresh.data() && !polls.fresh.error()) || !polls.seen.data() && !polls.seen.error() || news() === 0) {
     return { level: "wait", answer: "Asking the hub…", detail: "" };

@@ -159,7 +159,8 @@ describe("pages", { skip: URL_HUB ? false : "WATCHFIRE_URL is not set" }, () => 
       await page.goto(URL_HUB + path);
       await check(page);
       await page.setViewportSize({ width: 400, height: 860 });
-      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "nothing runs out of a 400 px window");
+      await page.waitForFunction(() => document.documentElement.scrollWidth <= innerWidth, undefined, { timeout: 5000 })
+        .catch(() => assert.fail("something runs out of a 400 px window"));
       if (SCREENSHOTS) await pictures(page, name);
     } finally {
       await context.close();

@@ -3,14 +3,13 @@
 import { createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
 import { AlertCard } from "../alert_card";
 import { type Alert, notifications, type RuleGroup } from "../api";
-import { SimulatedBadge } from "../app";
 import { SEVERITIES, type Severity, severityOf } from "../condition";
 import { alertPoll, byWeight, rulePoll } from "../fleet";
 import { Icon } from "../icons";
 import { poll } from "../poll";
 import { absolute } from "../time";
 import { ABSENT, duration, plural } from "../units";
-import { Ago } from "../value";
+import { Ago, SimulatedBadge } from "../value";
 
 const SENT_REFRESH_MS = 10_000;
 const SENT_SHOWN = 50;
@@ -33,14 +32,14 @@ export function Alerts(): JSX.Element {
           <For each={SEVERITIES}>
             {(name) => (
               <button type="button" class="tag" data-severity={name} aria-pressed={severity() === name} onClick={() => setSeverity(severity() === name ? undefined : name)}>
-                <Icon of={name} />{count(name)} {name}
+                <Icon of={name} />{name === "warning" ? plural(count(name), name) : `${count(name)} ${name}`}
               </button>
             )}
           </For>
           <input type="search" placeholder="Filter by name, label or text" aria-label="Filter alerts" value={text()} onInput={(event) => setText(event.currentTarget.value)} />
         </div>
       </div>
-      <Show when={alertPoll.error()}>{(err) => <div class="note bad" role="alert"><strong>Alerts cannot be fetched</strong><span>{err().message}</span></div>}</Show>
+      <Show when={alertPoll.error()}>{(err) => <div class="note bad" role="alert"><strong>Alerts cannot be fetched<Show when={alertPoll.at()}>{(at) => <>; what is below is from <Ago at={at()} /></>}</Show></strong><span>{err().message}</span></div>}</Show>
 
       <Group title="Firing" alerts={firing()} none={all().length && !matching().length ? "None matches the filter." : "None fires."} loaded={alertPoll.data() !== undefined} />
       <Show when={other().length > 0}><Group title="Unknown" alerts={other()} none="" loaded /></Show>

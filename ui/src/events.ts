@@ -1,31 +1,33 @@
-// Events of a GPU as moments in time: a counter that steps up within the range is an event at that point.
+// Events as moments in time: a counter that rises within the range is an event at that point of the grid.
 
-import { createEffect, createSignal, on, onCleanup, type Accessor } from "solid-js";
-import { type Alert, isAbort, messageOf, queryRange } from "./api";
+import { type Accessor, createEffect, createSignal, on, onCleanup } from "solid-js";
+import { type Alert, isAbort, type Labels, messageOf, queryRange } from "./api";
 import type { Mark } from "./chart";
 import { severityOf } from "./condition";
 import { linesOf } from "./panel";
-import { quote } from "./metrics";
 import { range, refreshed } from "./time";
 
-export interface XidEvent {
+export interface CountedEvent {
+  /** The point of the grid that knows of it; it happened within the step before. */
   time: number;
-  xid: string;
+  step: number;
+  name: string;
   count: number;
 }
 
 export interface Events {
   /** Why they cannot be told. */
   error: Accessor<string>;
-  /** `undefined` while asking; empty where nothing happened. */
-  xids: Accessor<XidEvent[] | undefined>;
+  /** Newest first; `undefined` while asking, empty where nothing happened. */
+  list: Accessor<CountedEvent[] | undefined>;
   /** Whether a counter is there at all, so that "none" means none. */
   counted: Accessor<boolean>;
   marks: Accessor<Mark[]>;
 }
 
-export function xidEvents(uuid: string): Events {
-  const [xids, setXids] = createSignal<XidEvent[]>();
+/** The rises of counters; `exprs` are instant selectors or sums of them, named by their labels. */
+export function countedEvents(exprs: { expr: string; name: (labels: Labels) => string }[]): Events {
+  const [list, setList] = createSignal<CountedEvent[]>();
   const [counted, setCounted] = createSignal(false);
   const [error, setError] = createSignal("");
   let running: AbortController | undefined;
@@ -33,14 +35,15 @@ export function xidEvents(uuid: string): Events {
     running?.abort();
     const mine = (running = new AbortController());
     const window = range.window();
-    const counter = `sum by (xid) (watchfire_gpu_xid_errors_total{UUID=${quote(uuid)}})`;
+    const { start, end, step } = window;
     try {
-      const answer = await queryRange(counter, window.start, window.end, window.step, mine.signal);
+      const answers = await Promise.all(exprs.map(({ expr }) => queryRange(expr, start, end, step, mine.signal)));
       if (mine.signal.aborted) return;
-      const lines = linesOf({ expr: () => counter, legend: (labels) => labels["xid"] ?? "?" }, answer, window);
+      const lines = exprs.flatMap(({ expr, name }, i) => linesOf({ expr: () => expr, legend: name }, answers[i] ?? [], window));
       setError("");
       setCounted(lines.length > 0);
-      setXids(lines.flatMap((line) => rises(line.values).map(({ index, by }) => ({ time: window.start + index * window.step, xid: line.name, count: by })))
+      setList(lines
+        .flatMap((line) => rises(line.values).map(({ index, by }) => ({ time: start + index * step, step, name: line.name, count: by })))
         .sort((left, right) => right.time - left.time));
     } catch (err) {
       if (!isAbort(err) && !mine.signal.aborted) setError(messageOf(err));
@@ -48,12 +51,7 @@ export function xidEvents(uuid: string): Events {
   };
   createEffect(on([range.window, refreshed], () => void ask()));
   onCleanup(() => running?.abort());
-  return {
-    error,
-    xids,
-    counted,
-    marks: () => (xids() ?? []).map(({ time, xid }) => ({ time, text: `XID ${xid}`, level: "critical" as const })),
-  };
+  return { error, list, counted, marks: () => (list() ?? []).map(({ time, name }) => ({ time, text: name, level: "critical" as const })) };
 }
 
 /** The starts of alerts, as marks. */
@@ -62,7 +60,7 @@ export function startsOf(alerts: Alert[]): Mark[] {
 }
 
 /** Where a counter rises, over gaps too; a fall is a restart and counts from zero. */
-export function rises(values: (number | null)[]): { index: number; by: number }[] {
+function rises(values: (number | null)[]): { index: number; by: number }[] {
   const found: { index: number; by: number }[] = [];
   let before: number | undefined;
   values.forEach((value, index) => {
