@@ -10,16 +10,22 @@
 //! What is absent: expressions (`promql` parses them), templates, the network, and the clock. Files are
 //! read in [`error::read`] and where one file names another, nowhere else.
 
+pub mod watchfire;
+
+pub mod alertmanager;
 pub mod prometheus;
 pub mod relabel;
+pub mod rule_tests;
 pub mod rules;
 
+pub mod glob;
 pub mod http;
 pub mod secret;
 pub mod size;
 pub mod url;
 
 pub mod error;
+mod shape;
 pub mod yaml;
 
 pub use error::Error;

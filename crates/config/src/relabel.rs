@@ -170,7 +170,7 @@ impl RelabelConfig {
         let target_label = fields.or_empty::<String>("target_label")?;
         let replacement = fields.or("replacement", DEFAULT_REPLACEMENT.to_owned())?;
         let rule = Self {
-            source_labels: source_labels(&mut fields, scheme)?,
+            source_labels: source_labels(&mut fields)?,
             separator: fields.or("separator", DEFAULT_SEPARATOR.to_owned())?,
             modulus: fields.or_empty("modulus")?,
             target: Template::new(&target_label, &regex),
@@ -385,10 +385,10 @@ impl Decode for Action {
     }
 }
 
-fn source_labels(fields: &mut Fields<'_>, scheme: NameScheme) -> Result<Vec<String>> {
+fn source_labels(fields: &mut Fields<'_>) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for node in fields.list_of("source_labels")? {
-        names.push(label_name(node, scheme)?);
+        names.push(label_name(node, NameScheme::Utf8)?);
     }
     Ok(names)
 }

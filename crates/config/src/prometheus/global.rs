@@ -74,18 +74,19 @@ impl Default for GlobalConfig {
 }
 
 impl GlobalConfig {
-    pub(super) fn read(node: Option<&Node>) -> Result<Self> {
+    /// Reads the section over a base: where it is silent, the base's intervals hold.
+    pub(crate) fn read_over(node: Option<&Node>, base: &Self) -> Result<Self> {
         let Some(node) = node.filter(|n| !n.is_null()) else {
-            return Ok(Self::default());
+            return Ok(base.clone());
         };
         let mut fields = node.fields()?;
         let name_scheme = fields.or("metric_name_validation_scheme", NameScheme::Utf8)?;
-        let (scrape_interval, scrape_timeout) = times(&mut fields)?;
+        let (scrape_interval, scrape_timeout) = times(&mut fields, base)?;
         let global = Self {
             scrape_interval,
             scrape_timeout,
             scrape_protocols: protocols(&mut fields, "for global config")?.unwrap_or_default(),
-            evaluation_interval: nonzero(fields.or_empty("evaluation_interval")?).unwrap_or(EVALUATION_INTERVAL),
+            evaluation_interval: nonzero(fields.or_empty("evaluation_interval")?).unwrap_or(base.evaluation_interval),
             rule_query_offset: fields.or_empty::<Duration>("rule_query_offset")?.0,
             external_labels: external_labels(&mut fields, name_scheme)?,
             query_log_file: fields.or_empty("query_log_file")?,
@@ -93,7 +94,7 @@ impl GlobalConfig {
             limits: Limits::take(&mut fields)?,
             keep_dropped_targets: fields.or_empty("keep_dropped_targets")?,
             name_scheme,
-            escaping: EscapingScheme::take(&mut fields, name_scheme)?,
+            escaping: EscapingScheme::take(&mut fields)?,
             scrape_native_histograms: fields.or_empty("scrape_native_histograms")?,
             convert_classic_histograms_to_nhcb: fields.or_empty("convert_classic_histograms_to_nhcb")?,
             always_scrape_classic_histograms: fields.or_empty("always_scrape_classic_histograms")?,
@@ -104,8 +105,8 @@ impl GlobalConfig {
     }
 }
 
-fn times(fields: &mut Fields<'_>) -> Result<(Millis, Millis)> {
-    let interval = nonzero(fields.or_empty("scrape_interval")?).unwrap_or(SCRAPE_INTERVAL);
+fn times(fields: &mut Fields<'_>, base: &GlobalConfig) -> Result<(Millis, Millis)> {
+    let interval = nonzero(fields.or_empty("scrape_interval")?).unwrap_or(base.scrape_interval);
     let timeout = nonzero(fields.or_empty("scrape_timeout")?);
     if timeout.is_some_and(|timeout| timeout > interval) {
         return Err(fields.fault_at("scrape_timeout", "global scrape timeout greater than scrape interval"));
@@ -209,15 +210,11 @@ pub enum EscapingScheme {
 
 impl EscapingScheme {
     /// Takes `metric_name_escaping_scheme`; `None` when not written.
-    pub(super) fn take(fields: &mut Fields<'_>, scheme: NameScheme) -> Result<Option<Self>> {
+    pub(super) fn take(fields: &mut Fields<'_>) -> Result<Option<Self>> {
         let key = "metric_name_escaping_scheme";
         let name: String = fields.or_empty(key)?;
         match name.as_str() {
             "" => Ok(None),
-            "allow-utf-8" if scheme == NameScheme::Legacy => Err(fields.fault_at(
-                key,
-                "utf8 metric names requested but validation scheme is not set to UTF8",
-            )),
             "allow-utf-8" => Ok(Some(Self::AllowUtf8)),
             "underscores" => Ok(Some(Self::Underscores)),
             "dots" => Ok(Some(Self::Dots)),

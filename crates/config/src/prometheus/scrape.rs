@@ -2,6 +2,7 @@
 
 use model::Millis;
 
+use super::discovery::{self, Discovery};
 use super::global::{EscapingScheme, GlobalConfig, ScrapeProtocol, nonzero, protocols};
 use super::targets::{StaticConfig, check_hosts};
 use crate::http::HttpClientConfig;
@@ -61,6 +62,8 @@ pub struct ScrapeConfig {
     pub http: HttpClientConfig,
     /// Targets written in the file.
     pub static_configs: Vec<StaticConfig>,
+    /// Other ways to find targets.
+    pub discovery: Vec<Discovery>,
     /// Rules over a target's labels.
     pub relabel_configs: Vec<RelabelConfig>,
     /// Rules over a sample's labels.
@@ -107,13 +110,15 @@ impl ScrapeConfig {
             return Err(node.fault("empty or null scrape config section"));
         }
         let mut fields = node.fields()?;
+        let discovery = discovery::take(&mut fields)?;
         let job_name: String = fields.or_empty("job_name")?;
-        if job_name.is_empty() {
-            return Err(fields.fault("job_name is empty"));
-        }
         let context = format!("for scrape config with job name {job_name:?}");
         let (scrape_interval, scrape_timeout) = times(&mut fields, global, &context)?;
-        let name_scheme = fields.or("metric_name_validation_scheme", global.name_scheme)?;
+        let own_scheme = fields
+            .part("metric_name_validation_scheme")
+            .map(Node::read)
+            .transpose()?;
+        let name_scheme = own_scheme.unwrap_or(global.name_scheme);
         let config = Self {
             scrape_interval,
             scrape_timeout,
@@ -132,7 +137,7 @@ impl ScrapeConfig {
                 some => some,
             },
             name_scheme,
-            escaping: escaping(&mut fields, name_scheme, global)?,
+            escaping: escaping(&mut fields, own_scheme, global)?,
             scrape_native_histograms: fields.or("scrape_native_histograms", global.scrape_native_histograms)?,
             always_scrape_classic_histograms: fields.or(
                 "always_scrape_classic_histograms",
@@ -151,6 +156,7 @@ impl ScrapeConfig {
             },
             http: HttpClientConfig::take(&mut fields)?,
             static_configs: StaticConfig::list(&mut fields)?,
+            discovery,
             relabel_configs: decode_list(
                 fields.list_of("relabel_configs")?,
                 "target relabeling rule in scrape config",
@@ -163,10 +169,13 @@ impl ScrapeConfig {
             )?,
             job_name,
         };
-        if config.relabel_configs.is_empty() {
-            check_hosts(&mut fields, &config.static_configs)?;
-        }
         fields.finish()?;
+        if config.job_name.is_empty() {
+            return Err(fields.fault("job_name is empty"));
+        }
+        if config.relabel_configs.is_empty() {
+            check_hosts(&fields, &config.static_configs)?;
+        }
         Ok(config)
     }
 }
@@ -191,12 +200,22 @@ fn fallback(fields: &mut Fields<'_>, context: &str) -> Result<Option<ScrapeProto
     found.map_err(|e| fields.fault_at(key, format!("invalid {key} {context}: {e}")))
 }
 
-fn escaping(fields: &mut Fields<'_>, scheme: NameScheme, global: &GlobalConfig) -> Result<EscapingScheme> {
-    let own = EscapingScheme::take(fields, scheme)?;
-    Ok(own.or(global.escaping).unwrap_or(match scheme {
+/// The job's own scheme, or what follows from its names, or the global one where both are silent.
+fn escaping(fields: &mut Fields<'_>, own: Option<NameScheme>, global: &GlobalConfig) -> Result<EscapingScheme> {
+    let usual = |scheme| match scheme {
         NameScheme::Utf8 => EscapingScheme::AllowUtf8,
         NameScheme::Legacy => EscapingScheme::Underscores,
-    }))
+    };
+    let scheme = own.unwrap_or(global.name_scheme);
+    let inherited = match own {
+        Some(own) => usual(own),
+        None => global.escaping.unwrap_or_else(|| usual(global.name_scheme)),
+    };
+    let escaping = EscapingScheme::take(fields)?.unwrap_or(inherited);
+    if escaping == EscapingScheme::AllowUtf8 && scheme == NameScheme::Legacy {
+        return Err(fields.fault("utf8 metric names requested but validation scheme is not set to UTF8"));
+    }
+    Ok(escaping)
 }
 
 fn params(fields: &mut Fields<'_>) -> Result<Vec<(String, Vec<String>)>> {

@@ -26,7 +26,7 @@ impl StaticConfig {
     ///
     /// A fault at what is wrong.
     pub fn read(node: &Node) -> Result<Self> {
-        if node.is_null() {
+        if node.map()?.is_empty() {
             return Err(node.fault("empty or null section in static_configs"));
         }
         let mut fields = node.fields()?;
@@ -55,7 +55,7 @@ fn labels(fields: &mut Fields<'_>) -> Result<Labels> {
 }
 
 /// Refuses targets that are not `host:port`: without relabelling nothing could mend them.
-pub(super) fn check_hosts(fields: &mut Fields<'_>, groups: &[StaticConfig]) -> Result<()> {
+pub(super) fn check_hosts(fields: &Fields<'_>, groups: &[StaticConfig]) -> Result<()> {
     for target in groups.iter().flat_map(|g| &g.targets) {
         if target.contains('/') {
             return Err(fields.fault_at("static_configs", format!("{target:?} is not a valid hostname")));
