@@ -7,6 +7,9 @@ use model::{Labels, METRIC_NAME};
 use crate::error::Cause;
 use crate::scan::{Rules, metric_name_end, quoted_end, skip_blanks};
 
+/// A label's name and value, unescaped.
+pub type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
+
 /// Name and labels as written, already known to be well formed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Series<'a> {
@@ -54,8 +57,8 @@ impl<'a> Series<'a> {
     /// # Errors
     ///
     /// [`Cause::LabelTwice`] when a label is written twice.
-    pub fn distinct_pairs(&self) -> Result<Vec<(Cow<'a, str>, Cow<'a, str>)>, Cause> {
-        let pairs: Vec<(Cow<'a, str>, Cow<'a, str>)> = self.pairs().collect();
+    pub fn distinct_pairs(&self) -> Result<Vec<Pair<'a>>, Cause> {
+        let pairs: Vec<Pair<'a>> = self.pairs().collect();
         match twice(&pairs) {
             Some(name) => Err(Cause::LabelTwice(name.to_owned())),
             None => Ok(pairs),
@@ -64,7 +67,7 @@ impl<'a> Series<'a> {
 }
 
 /// The first name that stands twice among `pairs`.
-pub(crate) fn twice<'p>(pairs: &'p [(Cow<'_, str>, Cow<'_, str>)]) -> Option<&'p str> {
+pub(crate) fn twice<'p>(pairs: &'p [Pair<'_>]) -> Option<&'p str> {
     // A handful of labels is the rule; a page full of one series with thousands must not cost their square.
     if pairs.len() <= 32 {
         let seen_before = |i: usize| pairs[..i].iter().any(|(n, _)| *n == pairs[i].0);
@@ -90,7 +93,7 @@ impl<'a> Pairs<'a> {
 }
 
 impl<'a> Iterator for Pairs<'a> {
-    type Item = (Cow<'a, str>, Cow<'a, str>);
+    type Item = Pair<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let rules = Rules::scrape(crate::Format::Text);

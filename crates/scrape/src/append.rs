@@ -4,12 +4,11 @@
 //! stored: samples of known series wait in the batch, new series wait with their labels, and only when the
 //! last line was good is the store asked for them.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use config::relabel::apply;
-use exposition::{Cause, Entry, Format, Reader, Sample, Series};
+use exposition::{Cause, Entry, Format, Pair, Reader, Sample, Series};
 use model::family::Metadata;
 use model::{Appended, Appender, Batch, Labels, LabelsBuilder, METRIC_NAME, Millis, SeriesId, TargetId, stale_nan};
 
@@ -465,7 +464,7 @@ impl Ingest {
 ///
 /// Either the page wins where both have a label (an empty one too), or the target does and the page's label
 /// moves to `exported_…`.
-fn join_labels(page: &[(Cow<'_, str>, Cow<'_, str>)], target: &Labels, honor: bool, builder: &mut LabelsBuilder) {
+fn join_labels(page: &[Pair<'_>], target: &Labels, honor: bool, builder: &mut LabelsBuilder) {
     builder.reset();
     for (name, value) in page {
         builder.set(name, value);
