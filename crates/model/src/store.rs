@@ -1,0 +1,135 @@
+//! How samples enter a store and how series leave it.
+//!
+//! `scrape` and `rules` write through [`Appender`]; `promql` reads through [`Queryable`]. `tsdb` implements
+//! both, and so may anything else.
+
+use std::sync::Arc;
+
+use crate::labels::Labels;
+use crate::matcher::Matcher;
+use crate::sample::Column;
+use crate::time::Millis;
+
+/// A store cannot do what it was asked.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// The disk or a file on it failed; the chain of causes as text.
+    #[error("store: {0}")]
+    Io(String),
+    /// Data on disk is damaged; what can be read still is.
+    #[error("store: damaged data: {0}")]
+    Damaged(String),
+    /// A limit was met; names the limit and the culprit.
+    #[error("limit: {0}")]
+    Limit(String),
+    /// The store is still replaying its log.
+    #[error("store is replaying its log, not ready yet")]
+    NotReady,
+    /// The store takes no more samples: shut down, or the disk is full.
+    #[error("store is closed for writing: {0}")]
+    Closed(String),
+}
+
+/// A series of the head, as long as the store knows it. A store that forgot it answers `unknown` on append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SeriesId(pub u64);
+
+/// The owner of a column of timestamps: all series of one target share it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TargetId(pub u32);
+
+/// What one scrape, rule evaluation or push adds: written to the log as one record, visible all at once.
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    /// Samples that share `time`.
+    pub samples: Vec<(SeriesId, f64)>,
+    /// Samples that came with a timestamp of their own.
+    pub timed: Vec<(SeriesId, Millis, f64)>,
+}
+
+/// What became of a batch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Appended {
+    /// Samples now in the store.
+    pub accepted: u64,
+    /// Samples with a timestamp already taken; the first value stays.
+    pub duplicates: u64,
+    /// Samples of the accepted ones that came late, within the window.
+    pub out_of_order: u64,
+    /// Samples refused because they lie before the window.
+    pub too_old: u64,
+    /// Series the store no longer knows: resolve their labels again and append once more.
+    pub unknown: Vec<SeriesId>,
+}
+
+/// The way in.
+pub trait Appender: Send + Sync {
+    /// Names the owner of a timestamp column; the same labels give the same id.
+    fn target(&self, labels: &Labels) -> TargetId;
+
+    /// The series of this label set, made if it is new.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Limit`] when the store may not grow by another series.
+    fn series(&self, labels: &Labels) -> Result<SeriesId, StoreError>;
+
+    /// Adds a batch of `target` at `time`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when nothing of the batch was taken; single refused samples are counted in [`Appended`].
+    fn append(&self, target: TargetId, time: Millis, batch: &Batch) -> Result<Appended, StoreError>;
+}
+
+/// A stored series that a selection found; its samples are decoded when read.
+pub trait StoredSeries: Send + Sync {
+    /// Its labels, the metric name among them.
+    fn labels(&self) -> &Labels;
+
+    /// Adds the samples with `mint <= time <= maxt` to `into` in order of time, staleness markers included.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when a chunk cannot be read.
+    fn read(&self, mint: Millis, maxt: Millis, into: &mut Column) -> Result<(), StoreError>;
+}
+
+/// What a selection found.
+#[derive(Default)]
+pub struct Selection {
+    /// The series, sorted by labels.
+    pub series: Vec<Arc<dyn StoredSeries>>,
+    /// What could not be read, for the answer's warnings.
+    pub warnings: Vec<String>,
+}
+
+/// The way out.
+pub trait Queryable: Send + Sync {
+    /// The series that pass all `matchers` and may have samples in `mint..=maxt`, sorted by labels.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the index cannot be read at all.
+    fn select(&self, matchers: &[Matcher], mint: Millis, maxt: Millis) -> Result<Selection, StoreError>;
+
+    /// The label names, sorted, of the series that pass `matchers` (all series when there is none).
+    ///
+    /// # Errors
+    ///
+    /// As [`Queryable::select`].
+    fn label_names(&self, matchers: &[Matcher], mint: Millis, maxt: Millis) -> Result<Vec<String>, StoreError>;
+
+    /// The values, sorted, of label `name` among the series that pass `matchers`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Queryable::select`].
+    fn label_values(
+        &self,
+        name: &str,
+        matchers: &[Matcher],
+        mint: Millis,
+        maxt: Millis,
+    ) -> Result<Vec<String>, StoreError>;
+}

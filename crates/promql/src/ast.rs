@@ -1,0 +1,270 @@
+//! The syntax tree: what was written, with the place of every node.
+
+use model::text::Span;
+use model::{Matcher, Millis};
+
+/// A node with its place in the text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// The kinds of node.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExprKind {
+    /// A number, or a duration used as one (`5m` is 300, printed as it was written).
+    Number {
+        /// The value; a duration counts in seconds.
+        value: f64,
+        /// Whether it was written as a duration.
+        is_duration: bool,
+    },
+    /// A quoted text.
+    Text(String),
+    /// `up{job="node"} offset 5m @ 1700000000`
+    Vector(Selector),
+    /// `up[5m]`: a selector with a window.
+    Matrix {
+        /// The selector, its offset and `@` included.
+        selector: Selector,
+        /// The window.
+        range: DurationExpr,
+        /// Experimental `anchored` or `smoothed`.
+        extension: Option<RangeExtension>,
+    },
+    /// `expr[1h:5m]`
+    Subquery(Box<Subquery>),
+    /// `rate(x[5m])`
+    Call {
+        /// The function.
+        function: &'static crate::function::Function,
+        /// Its arguments as written; left-out optional ones are not here.
+        args: Vec<Expr>,
+    },
+    /// `sum by (job) (x)`
+    Aggregate(Box<Aggregate>),
+    /// `a + on (job) b`
+    Binary(Box<Binary>),
+    /// `-x`, `+x`
+    Unary {
+        /// Whether the sign is a minus.
+        minus: bool,
+        /// The operand.
+        expr: Box<Expr>,
+    },
+    /// `(x)`
+    Paren(Box<Expr>),
+}
+
+/// `name{matchers} offset d @ t`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Selector {
+    /// The metric name before the braces; empty if there is none. A name quoted inside is a matcher alone.
+    pub name: String,
+    /// All matchers in the order written, with `__name__="name"` last if a name was given.
+    pub matchers: Vec<Matcher>,
+    /// Further alternatives of `{a="1" or b="2"}`; PromQL has none, so the parser leaves it empty.
+    pub or_matchers: Vec<Vec<Matcher>>,
+    /// The offset.
+    pub offset: Option<DurationExpr>,
+    /// The `@` modifier.
+    pub at: Option<At>,
+    /// Experimental `anchored` or `smoothed` after an instant selector.
+    pub extension: Option<RangeExtension>,
+}
+
+/// Experimental range selector modifiers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RangeExtension {
+    /// `anchored`
+    Anchored,
+    /// `smoothed`
+    Smoothed,
+}
+
+/// The `@` modifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    /// A fixed moment.
+    Time(Millis),
+    /// `start()`: the first step of the query.
+    Start,
+    /// `end()`: the last step of the query.
+    End,
+}
+
+/// A duration: mostly a literal, else arithmetic over literals, `step()` and `range()`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DurationExpr {
+    /// What it is.
+    pub kind: DurationKind,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// The kinds of duration expression.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DurationKind {
+    /// `5m`, or a number of seconds.
+    Literal {
+        /// Length; negative only under an offset or within arithmetic. A finer number is rounded.
+        millis: Millis,
+        /// Whether it was written as a plain number of seconds.
+        is_number: bool,
+    },
+    /// `step()`: the step of the query.
+    Step,
+    /// `range()`: the whole range of the query.
+    Range,
+    /// `-d`, `+d`
+    Unary {
+        /// Whether the sign is a minus.
+        minus: bool,
+        /// The operand.
+        expr: Box<DurationExpr>,
+    },
+    /// `a + b` and the other arithmetic operators.
+    Binary {
+        /// The operator, arithmetic only.
+        op: BinaryOp,
+        /// Left side.
+        lhs: Box<DurationExpr>,
+        /// Right side.
+        rhs: Box<DurationExpr>,
+    },
+    /// `min_of(a, b)`, or `max_of(a, b)`.
+    Extreme {
+        /// Whether the larger one counts.
+        max: bool,
+        /// The first.
+        lhs: Box<DurationExpr>,
+        /// The second.
+        rhs: Box<DurationExpr>,
+    },
+    /// `(d)`
+    Paren(Box<DurationExpr>),
+}
+
+/// `expr[range:step] offset d @ t`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subquery {
+    /// The inner expression.
+    pub expr: Expr,
+    /// The window.
+    pub range: DurationExpr,
+    /// The resolution; the default one if absent.
+    pub step: Option<DurationExpr>,
+    /// The offset.
+    pub offset: Option<DurationExpr>,
+    /// The `@` modifier.
+    pub at: Option<At>,
+}
+
+/// An aggregation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aggregate {
+    /// The operator.
+    pub op: AggregateOp,
+    /// What is aggregated.
+    pub expr: Expr,
+    /// `k` of `topk(k, x)`, the quantile, the label of `count_values`.
+    pub param: Option<Expr>,
+    /// The labels of `by` or `without`.
+    pub labels: Vec<String>,
+    /// Whether `labels` are those to leave out.
+    pub without: bool,
+    /// Whether `by` or `without` was written at all (`sum(x)` and `sum by () (x)` mean the same, print differently).
+    pub has_grouping: bool,
+}
+
+/// Aggregation operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each is the operator of that name")]
+pub enum AggregateOp {
+    Sum,
+    Avg,
+    Count,
+    Min,
+    Max,
+    Group,
+    Stddev,
+    Stdvar,
+    Topk,
+    Bottomk,
+    CountValues,
+    Quantile,
+    Limitk,
+    LimitRatio,
+}
+
+/// A binary operation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Binary {
+    /// The operator.
+    pub op: BinaryOp,
+    /// Left side.
+    pub lhs: Expr,
+    /// Right side.
+    pub rhs: Expr,
+    /// Whether a comparison gives 0 and 1 in place of filtering.
+    pub return_bool: bool,
+    /// How series of the two sides meet; `Matching::default()` between scalars or without modifiers.
+    pub matching: Matching,
+}
+
+/// Binary operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each is the operator of that name")]
+pub enum BinaryOp {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Mod,
+    Pow,
+    Atan2,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    And,
+    Or,
+    Unless,
+    /// `</`: native histograms only.
+    TrimUpper,
+    /// `>/`: native histograms only.
+    TrimLower,
+}
+
+/// `on`/`ignoring`, `group_left`/`group_right`, `fill`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Matching {
+    /// One to one, many to one, one to many; set operators are many to many.
+    pub card: Cardinality,
+    /// Whether `labels` are those of `on` (else of `ignoring`).
+    pub on: bool,
+    /// The labels.
+    pub labels: Vec<String>,
+    /// The labels that `group_left(…)` or `group_right(…)` copies from the one side.
+    pub include: Vec<String>,
+    /// Value for a missing left side (experimental `fill`).
+    pub fill_left: Option<f64>,
+    /// Value for a missing right side.
+    pub fill_right: Option<f64>,
+}
+
+/// How many series of one side may meet one of the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Cardinality {
+    #[default]
+    OneToOne,
+    ManyToOne,
+    OneToMany,
+    ManyToMany,
+}
