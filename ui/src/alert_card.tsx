@@ -38,7 +38,7 @@ export function AlertCard(props: { alert: Alert; brief?: boolean }): JSX.Element
       <Show when={!props.brief}>
         <footer>
           <Show when={subject()}>{(to) => <a href={`${to().path}${around(since())}`}>Charts around its start</a>}</Show>
-          <Show when={notes()["runbook_url"]}>{(url) => <a href={url()} target="_blank" rel="noreferrer">Runbook</a>}</Show>
+          <Show when={notes()["runbook_url"]}>{(url) => <Runbook url={url()} />}</Show>
           <span class="labels">
             <span class="chip"><b>value</b> {shortValue(props.alert.value)}</span>
             <For each={Object.entries(labels()).filter(([name]) => !TOLD.has(name))}>{([name, value]) => <span class="chip"><b>{name}</b> {value}</span>}</For>
@@ -46,6 +46,15 @@ export function AlertCard(props: { alert: Alert; brief?: boolean }): JSX.Element
         </footer>
       </Show>
     </article>
+  );
+}
+
+/** A link where the address is one; a path into the documentation stands as it is. */
+function Runbook(props: { url: string }): JSX.Element {
+  return (
+    <Show when={/^(https?:\/\/|\/)/.test(props.url)} fallback={<span class="quiet">Runbook <code>{props.url}</code></span>}>
+      <a href={props.url} target="_blank" rel="noreferrer">Runbook</a>
+    </Show>
   );
 }
 

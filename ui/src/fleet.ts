@@ -4,7 +4,7 @@
 import { createEffect, createMemo, createRoot, createSignal, on } from "solid-js";
 import * as api from "./api";
 import type { Alert, InstantSample, Labels } from "./api";
-import { type Condition, conditionOf, conditionOfAgent, severityOf, worst } from "./condition";
+import { type Condition, conditionOf, isHeartbeat, severityOf, worst } from "./condition";
 import { hostOf, oneOf } from "./metrics";
 import { FRESH_SECONDS, poll } from "./poll";
 import { hubNow, second, syncClock } from "./time";
@@ -62,7 +62,11 @@ export const rulePoll = polls.rules;
 export const targetPoll = polls.targets;
 export const gpuPoll = polls.fresh;
 
-export const firing = createRoot(() => createMemo(() => (polls.alerts.data() ?? []).filter((alert) => alert.state === "firing").sort(byWeight)));
+/** Every alert but the heartbeats. */
+export const alerts = createRoot(() => createMemo(() => (polls.alerts.data() ?? []).filter((alert) => !isHeartbeat(alert)).sort(byWeight)));
+export const firing = createRoot(() => createMemo(() => alerts().filter((alert) => alert.state === "firing")));
+/** Alerts that fire to show that alerting works. */
+export const heartbeats = createRoot(() => createMemo(() => (polls.alerts.data() ?? []).filter((alert) => isHeartbeat(alert) && alert.state === "firing")));
 
 const WEIGHT = { critical: 0, warning: 1, info: 2 };
 
@@ -104,7 +108,7 @@ export const gpus = createRoot(() => createMemo(on(news, (): Gpu[] => {
         index: labels["gpu"] ?? "?",
         pci: labels["pci_bus_id"] ?? "",
         model: labels["modelName"] ?? "",
-        driver: labels["DCGM_FI_DRIVER_VERSION"] ?? "",
+        driver: labels["DCGM_FI_DRIVER_VERSION"] ?? labels["driver_version"] ?? "",
         simulated: labels["simulated"] === "true",
         stale: true,
         condition: "unknown",
@@ -115,7 +119,7 @@ export const gpus = createRoot(() => createMemo(on(news, (): Gpu[] => {
     }
     if (sampled !== undefined) known.sampled = Math.max(known.sampled ?? 0, sampled);
     known.model ||= labels["modelName"] ?? "";
-    known.driver ||= labels["DCGM_FI_DRIVER_VERSION"] ?? "";
+    known.driver ||= labels["DCGM_FI_DRIVER_VERSION"] ?? labels["driver_version"] ?? "";
   };
 
   for (const { metric, value } of polls.fresh.data() ?? []) add(metric, api.numberOf(value[1]));
@@ -150,13 +154,14 @@ function judge(gpu: Gpu, agent_state: string | undefined, now: number): void {
   const said = gpu.alerts.flatMap((alert) => conditionOf(alert) ?? []);
   const reasons = gpu.alerts.map((alert) => alert.annotations["summary"] ?? alert.labels["alertname"] ?? "");
   if (agent_state) {
-    said.push(conditionOfAgent(agent_state));
-    if (reasons.length === 0) reasons.push(`the driver answers for it: ${agent_state}`);
+    // What it is called is the rules' to say; until they do, it is not known to be well.
+    said.push("unknown");
+    if (reasons.length === 0) reasons.push(`the driver says ${agent_state.replaceAll("_", " ")}`);
   }
   if (gpu.stale) {
     const gone = said.includes("lost") || said.includes("hung");
     said.push("unknown");
-    if (!gone) reasons.unshift(gpu.sampled === undefined ? "seen in the last 24 h, no data now" : `no data for ${duration(Math.round(now - gpu.sampled))}`);
+    if (!gone && !agent_state) reasons.unshift(gpu.sampled === undefined ? "seen in the last 24 h, no data now" : `no data for ${duration(Math.round(now - gpu.sampled))}`);
   }
   gpu.condition = worst(said);
   gpu.reason = reasons.join("; ");
@@ -239,14 +244,12 @@ function judgeAll(): Verdict {
   const critical = firing().filter((alert) => severityOf(alert.labels) === "critical");
   const warning = firing().filter((alert) => severityOf(alert.labels) === "warning");
   const unknown = gpus().filter((gpu) => gpu.condition === "unknown");
-  const silent = gpus().filter((gpu) => (gpu.condition === "lost" || gpu.condition === "hung") && gpu.alerts.length === 0);
   const down = (polls.targets.data()?.activeTargets ?? []).filter((target) => target.health === "down");
   const blind = blindness();
 
   const counts = [
     critical.length > 0 ? `${critical.length} critical` : "",
     warning.length > 0 ? plural(warning.length, "warning") : "",
-    silent.length > 0 ? `${plural(silent.length, "GPU")} lost` : "",
     unknown.length > 0 ? `${plural(unknown.length, "GPU")} unknown` : "",
     down.length > 0 ? `${plural(down.length, "target")} down` : "",
   ].filter(Boolean);
@@ -254,10 +257,9 @@ function judgeAll(): Verdict {
   if (counts.length > 0) {
     const detail = first
       ? first.annotations["summary"] ?? first.labels["alertname"] ?? ""
-      : silent[0] ? `GPU ${silent[0].index} on ${silent[0].host}: ${silent[0].reason}`
       : unknown[0] ? `GPU ${unknown[0].index} on ${unknown[0].host}: ${unknown[0].reason}`
       : down[0] ? `${down[0].labels["instance"]}: ${down[0].lastError || "no answer"}` : "";
-    const level = critical.length > 0 || silent.length > 0 ? "critical" : warning.length > 0 || down.length > 0 ? "warning" : "unknown";
+    const level = critical.length > 0 ? "critical" : warning.length > 0 || down.length > 0 ? "warning" : "unknown";
     return { level, answer: counts.join(", "), detail };
   }
   if (blind) return { level: "unknown", ...blind };
@@ -285,6 +287,10 @@ function blindness(): { answer: string; detail: string } | undefined {
   const failing = alerting.filter((rule) => rule.health === "err");
   if (failing.length > 0) {
     return { answer: `${plural(failing.length, "alert rule")} cannot be evaluated`, detail: `${failing[0]?.name}: ${failing[0]?.lastError ?? "no reason given"}` };
+  }
+  const heart = alerting.find((rule) => rule.labels?.["severity"] === "none" && rule.health === "ok");
+  if (heart && heartbeats().length === 0) {
+    return { answer: `${heart.name} does not fire`, detail: "It always should: alerts may not be evaluated." };
   }
   return undefined;
 }
