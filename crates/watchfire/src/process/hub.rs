@@ -135,7 +135,7 @@ fn machines(settings: &Settings, demo: Option<&Arc<Demo>>) -> anyhow::Result<Vec
         let host = sources::host_name();
         let inventory = settings.data.join("inventory.json");
         out.push(LocalMachine {
-            sources: Sources::start(sources::workers(paths, Some(&inventory)), Arc::new(SystemClock))?,
+            sources: Sources::of_here(paths, Some(&inventory))?,
             labels: Box::new(move |job| Labels::from_pairs([("job", job), ("instance", &host)])),
             interval: None,
         });
