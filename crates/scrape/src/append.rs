@@ -430,6 +430,7 @@ impl Ingest {
         let mut batch = Batch::default();
         let mut reader = Reader::new(page, format);
         let mut renamed: HashMap<SeriesId, SeriesId> = HashMap::new();
+        let mut new: HashSet<SeriesId> = HashSet::new();
         while let Some(entry) = reader.next_entry()? {
             let Entry::Sample(sample) = entry else { continue };
             let Some(known) = self.cache.find(sample.series.text()) else {
@@ -438,7 +439,7 @@ impl Ingest {
             let Line::Series(old) = self.cache.line(known) else {
                 continue;
             };
-            if !unknown.contains(&old) || renamed.values().any(|new| *new == old) {
+            if !unknown.contains(&old) || new.contains(&old) {
                 continue;
             }
             let Ok(Some(labels)) = self.series_labels(&sample.series) else {
@@ -449,6 +450,7 @@ impl Ingest {
                 None => self.appender.series(&labels)?,
             };
             renamed.insert(old, id);
+            new.insert(id);
             self.cache.set(known, Line::Series(id));
             match sample.time.filter(|t| self.job.honor_timestamps && *t <= self.latest) {
                 None => batch.samples.push((id, sample.value)),
