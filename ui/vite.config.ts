@@ -44,6 +44,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: true,
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: "runbooks", test: /docs\/runbooks\// }] } } },
   },
   server: {
     // `npm run dev` beside a running hub; WATCHFIRE_URL names another one.

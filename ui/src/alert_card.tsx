@@ -1,11 +1,12 @@
 // One alert as a person needs it at night: what, since when, what to do, and the charts around its start.
 
-import { createMemo, For, type JSX, Show } from "solid-js";
+import { createMemo, For, type JSX, Match, Show, Switch } from "solid-js";
 import { type Alert, numberOf } from "./api";
 import { severityOf } from "./condition";
 import { Icon } from "./icons";
 import { hostOf } from "./metrics";
-import { gpuPath, hostPath } from "./router";
+import { gpuPath, hostPath, withRange } from "./router";
+import { runbookPath } from "./runbooks";
 import { absolute, around } from "./time";
 import { ABSENT } from "./units";
 import { Ago } from "./value";
@@ -49,12 +50,14 @@ export function AlertCard(props: { alert: Alert; brief?: boolean }): JSX.Element
   );
 }
 
-/** A link where the address is one; a path into the documentation stands as it is. */
+/** A link where the address is one, or names a runbook that came along; any other path stands as it is. */
 function Runbook(props: { url: string }): JSX.Element {
+  const own = (): string | undefined => runbookPath(props.url);
   return (
-    <Show when={/^(https?:\/\/|\/)/.test(props.url)} fallback={<span class="quiet">Runbook <code>{props.url}</code></span>}>
-      <a href={props.url} target="_blank" rel="noreferrer">Runbook</a>
-    </Show>
+    <Switch fallback={<span class="quiet">Runbook <code>{props.url}</code></span>}>
+      <Match when={own()}>{(path) => <a href={withRange(path())}>Runbook</a>}</Match>
+      <Match when={/^https?:\/\//.test(props.url)}><a href={props.url} target="_blank" rel="noreferrer">Runbook</a></Match>
+    </Switch>
   );
 }
 
