@@ -95,7 +95,7 @@ impl Demo {
             host: scenario.host().name.clone(),
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             inventory: Some(&folder.join("inventory.json")),
-            is_here: false,
+            booted: Some(epoch + scenario.host().booted.ms()),
         })?;
         Ok(Self { scenario, controls, folder, epoch, is_new, clock, sources })
     }

@@ -10,7 +10,7 @@ use collect::kernel::{Classifier, Kernel, PATTERNS, XidCatalog, XidCounts};
 use collect::page::Page;
 use collect::{Paths, Runner, State, node};
 use exposition::Format;
-use model::{Clock, SystemClock};
+use model::{Clock, Millis, SystemClock};
 use tail::kmsg::{Boot, Item, Kmsg, Start};
 use tail::Stop;
 
@@ -36,8 +36,8 @@ pub struct Machine<'a> {
     pub clock: Arc<dyn Clock>,
     /// Where the GPUs it had are remembered over restarts.
     pub inventory: Option<&'a Path>,
-    /// Whether its kernel's times are of this machine's boot.
-    pub is_here: bool,
+    /// When its kernel booted, of a machine that is not this one.
+    pub booted: Option<Millis>,
 }
 
 /// The collectors of one machine.
@@ -83,7 +83,7 @@ impl Sources {
             host: host_name(),
             clock: Arc::new(SystemClock),
             inventory,
-            is_here: true,
+            booted: None,
         })
     }
 
@@ -118,19 +118,15 @@ fn gpu_options(machine: &Machine<'_>, catalog: XidCatalog, xids: XidCounts) -> a
 /// Reads kernel messages on a thread until told to stop; a source that is missing or fails is tried again.
 fn read_kernel(machine: &Machine<'_>, kernel: Arc<Kernel>, stop: Stop) -> anyhow::Result<()> {
     let path = machine.paths.kmsg.clone();
-    let is_here = machine.is_here;
-    let clock = Arc::clone(&machine.clock);
     // What this machine's kernel said before this start was counted by an earlier one, or is history.
-    let begin = move || if is_here { Start::End } else { Start::Beginning };
-    let open = move || Kmsg::open(&path, begin(), if is_here { Boot::OfMachine } else { Boot::Now(clock.now()) });
+    let (start, boot) = machine.booted.map_or((Start::End, Boot::OfMachine), |at| (Start::Beginning, Boot::At(at)));
+    let open = move || Kmsg::open(&path, start, boot);
     let work = move || {
         while !stop.is_stopped() {
             if let Err(error) = open().and_then(|log| follow(log, &kernel, &stop)) {
                 kernel.detached(state_of(&error), error_text(&error));
             }
-            if !stop.is_stopped() {
-                stop.wait(KMSG_RETRY);
-            }
+            let _ = stop.wait(KMSG_RETRY);
         }
     };
     std::thread::Builder::new().name("kmsg".into()).spawn(work).context("cannot start the reader of kernel messages")?;
