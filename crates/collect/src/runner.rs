@@ -1,0 +1,404 @@
+//! Threads and deadlines for collectors.
+//!
+//! A [`Worker`] is a thread with collectors that may share each other's fate; a [`Runner`] asks all its workers at
+//! once and waits for each as long as its deadline allows. A collector that is late is *hung*: its families are not
+//! on the page (they go stale, never repeat), the others are, and it is asked again once it has come back. A thread
+//! stuck in the kernel cannot be killed, so none is ever started in its place: their number is fixed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use model::{Clock, Family, Kind, Millis};
+
+use crate::page::Page;
+use crate::source::to_f64;
+use crate::{Collector, Error, Readings, State};
+
+/// A thread to be, with its collectors in the order they are asked.
+pub struct Worker {
+    /// The page its families stand on.
+    pub page: Page,
+    /// How long one round may take.
+    pub deadline: Duration,
+    /// Its collectors.
+    pub collectors: Vec<Box<dyn Collector>>,
+}
+
+/// How it stands with one collector, for `doctor` and the status page.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CollectorStatus {
+    /// Its name.
+    pub name: &'static str,
+    /// The page its families stand on.
+    pub page: Page,
+    /// The state its last round found.
+    pub state: State,
+    /// What its last round could not read, each with its causes.
+    pub errors: Vec<String>,
+    /// How long its last round took; the deadline when it hung.
+    pub duration: Duration,
+    /// When it last gave readings.
+    pub last_success: Option<Millis>,
+}
+
+/// Asks collectors, each in time.
+pub struct Runner {
+    clock: Arc<dyn Clock>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    workers: Vec<Handle>,
+    statuses: HashMap<&'static str, CollectorStatus>,
+}
+
+struct Handle {
+    page: Page,
+    deadline: Duration,
+    names: Vec<&'static str>,
+    board: Arc<Board>,
+}
+
+/// Where a worker's thread and the runner meet.
+#[derive(Default)]
+struct Board {
+    round: Mutex<Round>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Round {
+    /// The moment to collect for, until the thread takes it.
+    asked: Option<Millis>,
+    /// Whether the thread is at work.
+    busy: bool,
+    /// Answers of this round so far, in the collectors' order.
+    answers: Vec<(Readings, Duration)>,
+    /// The runner is gone.
+    stop: bool,
+}
+
+impl Runner {
+    /// Starts the workers' threads; they wait until they are asked.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses a thread.
+    pub fn start(workers: Vec<Worker>, clock: Arc<dyn Clock>) -> std::io::Result<Self> {
+        let workers = workers.into_iter().map(Handle::start).collect::<Result<_, _>>()?;
+        Ok(Self {
+            clock,
+            inner: Mutex::new(Inner {
+                workers,
+                statuses: HashMap::new(),
+            }),
+        })
+    }
+
+    /// Asks every collector of `page` now and returns the families, sorted by name, the collectors' own state among them.
+    ///
+    /// Takes at most the longest deadline. Two callers at once are served one after the other.
+    #[must_use]
+    pub fn collect(&self, page: Page) -> Vec<Family> {
+        let mut inner = lock(&self.inner);
+        let now = self.clock.now();
+        let begun = Instant::now();
+        let wanted = |worker: &&Handle| page.shows(worker.page);
+        let asked: Vec<bool> = inner.workers.iter().filter(wanted).map(|w| w.ask(now)).collect();
+        let mut families = Vec::new();
+        let mut answered = Vec::new();
+        for (worker, asked) in inner.workers.iter().filter(wanted).zip(asked) {
+            let answers = if asked { worker.wait(begun) } else { Vec::new() };
+            let mut answers = answers.into_iter();
+            for name in &worker.names {
+                let (readings, took) = answers.next().unwrap_or_else(|| (hung(name, worker), worker.deadline));
+                families.extend(readings.families);
+                let success = (readings.state == State::Present).then_some(now);
+                answered.push(CollectorStatus {
+                    name,
+                    page: worker.page,
+                    state: readings.state,
+                    errors: readings.errors.iter().map(Error::chain).collect(),
+                    duration: took,
+                    last_success: success,
+                });
+            }
+        }
+        for status in answered {
+            inner.remember(status);
+        }
+        families.extend(inner.own_families(page));
+        families.retain(|family: &Family| !family.metrics.is_empty());
+        families.sort_by(|a, b| a.name.cmp(&b.name));
+        families
+    }
+
+    /// How it stands with each collector asked so far, sorted by name.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<CollectorStatus> {
+        lock(&self.inner).sorted(Page::All).into_iter().cloned().collect()
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        for worker in &lock(&self.inner).workers {
+            lock(&worker.board.round).stop = true;
+            worker.board.changed.notify_all();
+        }
+    }
+}
+
+impl Handle {
+    fn start(worker: Worker) -> std::io::Result<Self> {
+        let board = Arc::new(Board::default());
+        let names: Vec<&'static str> = worker.collectors.iter().map(|c| c.name()).collect();
+        let thread_name = names.first().map_or("collect", |name| name).to_owned();
+        let (mut collectors, of_thread) = (worker.collectors, Arc::clone(&board));
+        thread::Builder::new()
+            .name(thread_name)
+            .spawn(move || work(&mut collectors, &of_thread))?;
+        Ok(Self {
+            page: worker.page,
+            deadline: worker.deadline,
+            names,
+            board,
+        })
+    }
+
+    /// Asks for a round; false when the thread is still at an older one.
+    fn ask(&self, now: Millis) -> bool {
+        let mut round = lock(&self.board.round);
+        if round.busy || round.asked.is_some() {
+            return false;
+        }
+        round.answers.clear();
+        round.asked = Some(now);
+        self.board.changed.notify_all();
+        true
+    }
+
+    /// What was answered when the round is over or the deadline is, whichever comes first.
+    fn wait(&self, begun: Instant) -> Vec<(Readings, Duration)> {
+        let round = lock(&self.board.round);
+        let rest = self.deadline.saturating_sub(begun.elapsed());
+        let under_way = |round: &mut Round| round.busy || round.asked.is_some();
+        let (mut round, _) = self
+            .board
+            .changed
+            .wait_timeout_while(round, rest, under_way)
+            .unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut round.answers)
+    }
+}
+
+/// The life of a worker's thread.
+fn work(collectors: &mut [Box<dyn Collector>], board: &Board) {
+    loop {
+        let round = lock(&board.round);
+        let mut round = board
+            .changed
+            .wait_while(round, |round| round.asked.is_none() && !round.stop)
+            .unwrap_or_else(PoisonError::into_inner);
+        if round.stop {
+            return;
+        }
+        let Some(now) = round.asked.take() else { continue };
+        round.busy = true;
+        drop(round);
+        for collector in &mut *collectors {
+            let begun = Instant::now();
+            let readings = collector.collect(now);
+            lock(&board.round).answers.push((readings, begun.elapsed()));
+        }
+        lock(&board.round).busy = false;
+        board.changed.notify_all();
+    }
+}
+
+impl Inner {
+    /// Keeps the status, and says in the log what changed since the last one.
+    fn remember(&mut self, mut status: CollectorStatus) {
+        let before = self.statuses.get(status.name);
+        if before.is_none_or(|b| b.errors != status.errors || b.state != status.state) {
+            let (collector, state) = (status.name, status.state.as_str());
+            match status.errors.as_slice() {
+                [] if before.is_some() => tracing::info!(collector, state, "collector works again"),
+                [] => tracing::debug!(collector, state, "collector works"),
+                [first, rest @ ..] => tracing::warn!(collector, state, more = rest.len(), "{first}"),
+            }
+        }
+        status.last_success = status.last_success.or_else(|| before.and_then(|b| b.last_success));
+        self.statuses.insert(status.name, status);
+    }
+
+    fn sorted(&self, page: Page) -> Vec<&CollectorStatus> {
+        let mut statuses: Vec<_> = self.statuses.values().filter(|s| page.shows(s.page)).collect();
+        statuses.sort_by_key(|status| status.name);
+        statuses
+    }
+
+    /// What the runner itself tells of the collectors of `page`.
+    fn own_families(&self, page: Page) -> Vec<Family> {
+        let mut up = Family::new(
+            "watchfire_collector_up",
+            Kind::Gauge,
+            "Whether the collector's source answers.",
+        );
+        let mut state = Family::new(
+            "watchfire_collector_state",
+            Kind::Gauge,
+            "How it stands with the collector's source; the state that holds has the value 1, the others no line.",
+        );
+        let mut duration = Family::new(
+            "watchfire_collector_duration_seconds",
+            Kind::Gauge,
+            "How long the collector's last round took.",
+        );
+        let mut success = Family::new(
+            "watchfire_collector_last_success_timestamp_seconds",
+            Kind::Gauge,
+            "When the collector last gave readings.",
+        );
+        let mut node_success = Family::new(
+            "node_scrape_collector_success",
+            Kind::Gauge,
+            "node_exporter: Whether a collector succeeded.",
+        );
+        let mut node_duration = Family::new(
+            "node_scrape_collector_duration_seconds",
+            Kind::Gauge,
+            "node_exporter: Duration of a collector scrape.",
+        );
+        for status in self.sorted(page) {
+            let labels = || vec![("collector", status.name.to_owned())];
+            let works = f64::from(u8::from(status.state == State::Present));
+            up.push(labels(), works);
+            let mut state_labels = labels();
+            state_labels.push(("state", status.state.as_str().to_owned()));
+            state.push(state_labels, 1.0);
+            duration.push(labels(), status.duration.as_secs_f64());
+            success.push_some(labels, status.last_success.map(seconds));
+            if status.page == Page::Node {
+                node_success.push(labels(), works);
+                node_duration.push(labels(), status.duration.as_secs_f64());
+            }
+        }
+        vec![up, state, duration, success, node_success, node_duration]
+    }
+}
+
+/// A moment as seconds since the epoch.
+pub(crate) fn seconds(at: Millis) -> f64 {
+    to_f64(at.unsigned_abs()) / 1000.0 * if at < 0 { -1.0 } else { 1.0 }
+}
+
+fn hung(name: &str, worker: &Handle) -> Readings {
+    Readings::failed(Error::Hung {
+        what: format!("collector {name}"),
+        deadline: worker.deadline,
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    struct Frozen;
+
+    impl Clock for Frozen {
+        fn now(&self) -> Millis {
+            1_500
+        }
+    }
+
+    /// Gives one line, after as many messages as `gate` is to deliver.
+    struct Gated {
+        name: &'static str,
+        gate: Option<mpsc::Receiver<()>>,
+    }
+
+    impl Collector for Gated {
+        fn name(&self) -> &'static str {
+            self.name
+        }
+
+        fn collect(&mut self, now: Millis) -> Readings {
+            if let Some(gate) = &self.gate {
+                let _ = gate.recv();
+            }
+            let mut family = Family::new(format!("x_{}", self.name), Kind::Gauge, "");
+            family.push(vec![], seconds(now));
+            Readings::of(vec![family])
+        }
+    }
+
+    fn worker(name: &'static str, gate: Option<mpsc::Receiver<()>>, deadline_ms: u64) -> Worker {
+        Worker {
+            page: Page::Node,
+            deadline: Duration::from_millis(deadline_ms),
+            collectors: vec![Box::new(Gated { name, gate })],
+        }
+    }
+
+    fn value(families: &[Family], name: &str, collector: &str) -> Option<f64> {
+        let family = families.iter().find(|f| f.name == name)?;
+        let of = |m: &&model::Metric| collector.is_empty() || m.labels.iter().any(|(_, v)| v == collector);
+        family.metrics.iter().find(of).map(|m| m.value)
+    }
+
+    #[test]
+    fn a_hung_collector_leaves_the_others_on_the_page_and_comes_back() {
+        let (open, gate) = mpsc::channel();
+        let workers = vec![worker("slow", Some(gate), 30), worker("quick", None, 10_000)];
+        let runner = Runner::start(workers, Arc::new(Frozen)).expect("two threads");
+
+        let page = runner.collect(Page::Node);
+        assert_eq!(value(&page, "x_quick", ""), Some(1.5));
+        assert_eq!(value(&page, "x_slow", ""), None);
+        assert_eq!(value(&page, "watchfire_collector_up", "slow"), Some(0.0));
+        assert_eq!(value(&page, "watchfire_collector_state", "hung"), Some(1.0));
+        assert_eq!(value(&page, "node_scrape_collector_success", "quick"), Some(1.0));
+        assert_eq!(
+            value(&page, "watchfire_collector_last_success_timestamp_seconds", "slow"),
+            None
+        );
+
+        // From now on the gate stands open: the late round ends and its readings are dropped, the next ones count.
+        drop(open);
+        let back = (0..100_000).any(|_| {
+            thread::yield_now();
+            let page = runner.collect(Page::All);
+            value(&page, "x_slow", "") == Some(1.5)
+        });
+        assert!(back, "the collector is asked again once its thread is free");
+    }
+
+    #[test]
+    fn a_page_shows_its_own_collectors_only() {
+        let mut gpu = worker("gpu", None, 10_000);
+        gpu.page = Page::Gpu;
+        let runner = Runner::start(vec![gpu, worker("cpu", None, 10_000)], Arc::new(Frozen)).expect("two threads");
+        let page = runner.collect(Page::Gpu);
+        assert_eq!(value(&page, "x_gpu", ""), Some(1.5));
+        assert_eq!(value(&page, "x_cpu", ""), None);
+        assert!(value(&page, "node_scrape_collector_success", "").is_none());
+        assert_eq!(runner.statuses().len(), 1);
+        assert_eq!(
+            runner
+                .collect(Page::All)
+                .iter()
+                .filter(|f| f.name.starts_with("x_"))
+                .count(),
+            2
+        );
+    }
+}
