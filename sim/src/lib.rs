@@ -10,6 +10,7 @@
 //! history and plays today's faults, and a test and the library agree on every number.
 
 mod abi;
+mod control;
 mod counter;
 mod error;
 mod host;
@@ -22,6 +23,7 @@ pub mod procfs;
 mod scenario;
 mod state;
 
+pub use control::Control;
 pub use error::Error;
 pub use host::HostState;
 pub use kernel::KernelMessage;

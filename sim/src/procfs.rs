@@ -3,6 +3,7 @@
 //! [`Tree::write`] brings every file up to a time; each is replaced in one step, so a reader never
 //! sees half of one. Files and formats are those that host collectors read, no more.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ pub struct Tree {
     scenario: Arc<Scenario>,
     root: PathBuf,
     epoch_ms: i64,
+    written: HashMap<&'static str, String>,
     pids: Vec<u32>,
 }
 
@@ -36,6 +38,7 @@ impl Tree {
             scenario,
             root: root.to_owned(),
             epoch_ms,
+            written: HashMap::new(),
             pids: Vec::new(),
         }
     }
@@ -47,7 +50,11 @@ impl Tree {
     /// [`Error::Write`] with the file that could not be written; others may be new already.
     pub fn write(&mut self, t_ms: i64) -> Result<(), Error> {
         for (name, text) in self.files(t_ms) {
-            write(&self.root.join(name), &text)?;
+            // Most of the tree never changes; writing it every second would be work for nothing.
+            if self.written.get(name) != Some(&text) {
+                write(&self.root.join(name), &text)?;
+                self.written.insert(name, text);
+            }
         }
         self.write_processes(t_ms)
     }
@@ -80,6 +87,8 @@ impl Tree {
             ("mounts", mounts.clone()),
             ("1/mounts", mounts.clone()),
             ("1/mountinfo", disk::mountinfo()),
+            ("self/mountinfo", disk::mountinfo()),
+            ("mdstat", disk::mdstat(scenario)),
             ("self/mounts", mounts),
             (
                 "filesystems",
@@ -87,6 +96,12 @@ impl Tree {
             ),
             ("net/dev", network::dev(&state)),
             ("net/sockstat", network::sockstat(&state)),
+            ("net/sockstat6", network::sockstat6()),
+            ("net/softnet_stat", network::softnet_stat(scenario, &state)),
+            ("net/arp", network::arp()),
+            ("net/udp", network::udp()),
+            ("net/udp6", network::udp()),
+            ("net/snmp6", network::snmp6(&state)),
             ("net/snmp", network::snmp(&state)),
             ("net/netstat", network::netstat(&state)),
             ("sys/kernel/hostname", format!("{}\n", scenario.host().name)),

@@ -42,6 +42,9 @@ pub struct Driver {
     pub cuda: i32,
     /// When it was loaded: volatile counters start there.
     pub loaded: Offset,
+    /// The code that `nvmlInit` fails with: 9 driver not loaded, 18 versions differ, 4 no permission.
+    #[serde(default)]
+    pub init_error: Option<u32>,
 }
 
 /// The host of the simulated server.
@@ -219,6 +222,24 @@ mod tests {
                 .faults()
                 .iter()
                 .all(|fault| (0..60_000).contains(&fault.at.ms()))
+        );
+    }
+
+    #[test]
+    fn every_shipped_scenario_is_valid_and_says_its_name() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/sim");
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let scenario =
+                Scenario::read(&path).unwrap_or_else(|err| panic!("{}: {err}", path.display()));
+            assert_eq!(path.file_stem().unwrap(), scenario.name());
+            names.push(scenario.name().to_owned());
+        }
+        names.sort();
+        assert_eq!(
+            names,
+            ["demo-h100x8", "healthy-h100x8", "sick-driver-h100x8"]
         );
     }
 

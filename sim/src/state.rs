@@ -151,7 +151,7 @@ impl Scenario {
             memory_reserved: reserved,
             memory_total: total,
             temperature,
-            memory_temperature: round_i32(celsius + 2.0 + 0.013 * watts),
+            memory_temperature: round_i32(celsius + 1.0 + 0.006 * watts),
             margin: kind.temperature.gpu_max - temperature,
             sm_clock: self.sm_clock(gpu, t_ms, &load),
             memory_clock: kind.clocks.memory,

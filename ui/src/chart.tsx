@@ -76,6 +76,12 @@ export function Chart(props: ChartProps): JSX.Element {
     const index = cursor();
     return index === undefined ? latest(line) : (line.values[index] ?? null);
   };
+  const time = (): number => props.window.start + (cursor() ?? 0) * props.window.step;
+  /** The names of the marks under the crosshair. */
+  const nearby = (): string => {
+    const reach = Math.max(props.window.step, (props.window.end - props.window.start) / 120);
+    return [...new Set((props.marks ?? []).filter((mark) => Math.abs(mark.time - time()) <= reach).map(({ text }) => text))].join(", ");
+  };
   const summary = (): string =>
     `${props.title}: ${props.lines.slice(0, 6).map((line) => `${line.name} ${format(latest(line), line.unit ?? props.unit)}`).join(", ")}` +
     `${gaps() > 0 ? `; ${gaps()} gaps` : ""}. Arrow keys move the crosshair, Enter zooms in.`;
@@ -138,7 +144,7 @@ export function Chart(props: ChartProps): JSX.Element {
           )}
         </Index>
         <Show when={cursor() !== undefined}>
-          <time class="at">{absolute(props.window.start + (cursor() ?? 0) * props.window.step)}</time>
+          <span class="at"><Show when={nearby()}><strong>{nearby()}</strong> </Show><time>{absolute(time())}</time></span>
         </Show>
       </div>
     </div>
@@ -238,7 +244,11 @@ function options(props: ChartProps, holder: HTMLElement, hidden: ReadonlySet<str
     bands: props.kind === "stack" ? props.lines.slice(1).map((_, i) => ({ series: [i + 2, i + 1] as [number, number] })) : [],
     hooks: {
       drawClear: [(plot) => hatchUnknown(plot, props)],
-      draw: [(plot) => { if (lanes) drawLanes(plot, props, hidden); drawMarks(plot, props.marks ?? []); }],
+      draw: [(plot) => {
+        if (lanes) drawLanes(plot, props, hidden);
+        nameUnknown(plot, props);
+        drawMarks(plot, props.marks ?? []);
+      }],
       setCursor: [(plot) => onCursor(plot.cursor.left !== undefined && plot.cursor.left >= 0 ? (plot.cursor.idx ?? undefined) : undefined)],
       setSelect: [(plot) => {
         if (plot.select.width < 4) return;
@@ -324,55 +334,67 @@ function timeLabels(_: uPlot, splits: number[], __: number, space: number, incre
   });
 }
 
-/** Hatches the times of which no line knows anything, up to now. */
-function hatchUnknown(plot: uPlot, props: ChartProps): void {
+/** The times of which no line knows anything, up to now. */
+function unknownStretches(props: ChartProps): [number, number][] {
   const columns = props.lines.filter((line) => !line.limit).map((line) => line.values);
-  const count = plot.data[0].length;
-  const { step } = props.window;
-  const context = plot.ctx;
+  const { start, end, step } = props.window;
+  const count = columns[0]?.length ?? 0;
   const known = (i: number): boolean => columns.some((column) => (column[i] ?? null) !== null);
+  const found: [number, number][] = [];
   let from = -1;
   for (let i = 0; i <= count; i++) {
     const missing = i < count && !known(i);
     if (missing && from < 0) from = i;
     if (missing || from < 0) continue;
-    const reachesEnd = i === count;
     // The newest point may still be under way.
-    if (!(reachesEnd && i - from < 2)) {
-      const left = from === 0 ? props.window.start : (plot.data[0][from - 1] ?? 0) + step / 2;
-      const right = reachesEnd ? Math.min(props.window.end, hubNow()) : (plot.data[0][i] ?? 0) - step / 2;
-      hatch(context, plot, left, right);
+    if (i < count || i - from > 1) {
+      found.push([from === 0 ? start : start + (from - 0.5) * step, i === count ? Math.min(end, hubNow()) : start + (i - 0.5) * step]);
     }
     from = -1;
   }
+  return found;
 }
 
-function hatch(context: CanvasRenderingContext2D, plot: uPlot, from: number, to: number): void {
+function hatchUnknown(plot: uPlot, props: ChartProps): void {
   const { top, height } = plot.bbox;
-  const left = plot.valToPos(from, "x", true);
-  const width = plot.valToPos(to, "x", true) - left;
-  if (width <= 0) return;
-  context.save();
-  context.beginPath();
-  context.rect(left, top, width, height);
-  context.clip();
-  context.strokeStyle = color("--hatch");
-  context.lineWidth = devicePixelRatio;
-  const gap = 7 * devicePixelRatio;
-  context.beginPath();
-  for (let x = left - height; x < left + width; x += gap) {
-    context.moveTo(x, top + height);
-    context.lineTo(x + height, top);
+  const context = plot.ctx;
+  for (const [from, to] of unknownStretches(props)) {
+    const left = plot.valToPos(from, "x", true);
+    const width = plot.valToPos(to, "x", true) - left;
+    if (width <= 0) continue;
+    context.save();
+    context.beginPath();
+    context.rect(left, top, width, height);
+    context.clip();
+    context.strokeStyle = color("--hatch");
+    context.lineWidth = devicePixelRatio;
+    context.beginPath();
+    for (let x = left - height; x < left + width; x += 7 * devicePixelRatio) {
+      context.moveTo(x, top + height);
+      context.lineTo(x + height, top);
+    }
+    context.stroke();
+    context.restore();
   }
-  context.stroke();
-  if (width > 64 * devicePixelRatio) {
-    context.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
-    context.textAlign = "center";
-    context.textBaseline = "middle";
-    const middle = left + width / 2;
-    const text = context.measureText("no data").width + 10 * devicePixelRatio;
+}
+
+/** "no data" over each hatched stretch that has the room. */
+function nameUnknown(plot: uPlot, props: ChartProps): void {
+  const { top, height } = plot.bbox;
+  const context = plot.ctx;
+  const px = devicePixelRatio;
+  context.save();
+  context.font = `${11 * px}px system-ui, sans-serif`;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  for (const [from, to] of unknownStretches(props)) {
+    const left = plot.valToPos(from, "x", true);
+    const right = plot.valToPos(to, "x", true);
+    if (right - left < 64 * px) continue;
+    const middle = (left + right) / 2;
+    const half = context.measureText("no data").width / 2 + 5 * px;
     context.fillStyle = color("--panel");
-    context.fillRect(middle - text / 2, top + height / 2 - 9 * devicePixelRatio, text, 18 * devicePixelRatio);
+    context.fillRect(middle - half, top + height / 2 - 9 * px, 2 * half, 18 * px);
     context.fillStyle = color("--ink-2");
     context.fillText("no data", middle, top + height / 2);
   }
@@ -412,11 +434,12 @@ function drawMarks(plot: uPlot, marks: Mark[]): void {
   context.font = `600 ${10 * px}px system-ui, sans-serif`;
   context.textAlign = "left";
   context.textBaseline = "bottom";
-  let written = -Infinity;
-  for (const mark of [...marks].sort((one, other) => one.time - other.time)) {
-    const x = plot.valToPos(mark.time, "x", true);
-    if (x < left || x > left + width) continue;
-    context.strokeStyle = context.fillStyle = color(`--${mark.level}`);
+  const seen = marks
+    .map((mark) => ({ ...mark, x: plot.valToPos(mark.time, "x", true) }))
+    .filter(({ x }) => x >= left && x <= left + width)
+    .sort((one, other) => one.time - other.time);
+  for (const { x, level } of seen) {
+    context.strokeStyle = context.fillStyle = color(`--${level}`);
     context.lineWidth = px;
     context.beginPath();
     context.moveTo(x, top);
@@ -427,12 +450,30 @@ function drawMarks(plot: uPlot, marks: Mark[]): void {
     context.lineTo(x + 4 * px, top - px);
     context.lineTo(x, top + 5 * px);
     context.fill();
-    // The name stands above the plot, where it does not run into the one before.
-    const wide = context.measureText(mark.text).width;
-    const at = Math.max(left, Math.min(x - wide / 2, left + width - wide));
-    if (at < written + 6 * px) continue;
-    context.fillText(mark.text, at, top - 3 * px);
-    written = at + wide;
+  }
+  // Names stand above the plot, those of one moment together; one without room is left to the crosshair.
+  let end = -Infinity;
+  for (const group of groupsOf(seen, 14 * px)) {
+    const names = [...new Set(group.map(({ text }) => text))];
+    const name = names.length > 2 ? `${names.length} events` : names.join(" · ");
+    const wide = context.measureText(name).width;
+    const middle = group[0]?.x ?? 0;
+    const at = Math.max(left, Math.min(middle - wide / 2, left + width - wide));
+    if (at < end + 8 * px) continue;
+    context.fillStyle = color(`--${group[0]?.level ?? "info"}`);
+    context.fillText(name, at, top - 3 * px);
+    end = at + wide;
   }
   context.restore();
+}
+
+/** Neighbours no further than `reach` from the first of them. */
+function groupsOf<T extends { x: number }>(sorted: T[], reach: number): T[][] {
+  const groups: T[][] = [];
+  for (const item of sorted) {
+    const group = groups.at(-1);
+    if (group?.[0] && item.x - group[0].x <= reach) group.push(item);
+    else groups.push([item]);
+  }
+  return groups;
 }

@@ -1,19 +1,17 @@
 // What is watched and how it fares: hub, alerts, rules and GPUs. One store for every page, so that all of
 // them answer "is anything wrong?" alike.
 
-import { createEffect, createMemo, createRoot, on } from "solid-js";
+import { createEffect, createMemo, createRoot, createSignal, on } from "solid-js";
 import * as api from "./api";
 import type { Alert, InstantSample, Labels } from "./api";
-import { type Condition, conditionOf, conditionOfAgent, severityOf, worst } from "./condition";
+import { type Condition, conditionOf, isHeartbeat, severityOf, worst } from "./condition";
 import { hostOf, oneOf } from "./metrics";
-import { poll } from "./poll";
-import { hubNow, parseDuration, second, setScrapeInterval, syncClock } from "./time";
+import { FRESH_SECONDS, poll } from "./poll";
+import { hubNow, second, syncClock } from "./time";
 import { duration, plural } from "./units";
 
 const REFRESH_MS = 5000;
 const SLOW_MS = 60_000;
-/** Older data says nothing about now. */
-export const FRESH_SECONDS = 60;
 const SEEN_SECONDS = 86_400;
 
 export interface Gpu {
@@ -27,6 +25,8 @@ export interface Gpu {
   simulated: boolean;
   /** Time of the newest sample; `undefined` if there is none within the lookback. */
   sampled: number | undefined;
+  /** Whether its readings are too old, or none, to say anything about now. */
+  stale: boolean;
   condition: Condition;
   /** Why it is not healthy, in words. */
   reason: string;
@@ -46,12 +46,7 @@ const polls = createRoot(() => ({
   }, REFRESH_MS),
   alerts: poll(api.alerts, REFRESH_MS),
   rules: poll(api.rules, SLOW_MS / 2),
-  targets: poll(async (signal) => {
-    const targets = await api.targets(signal);
-    const intervals = targets.activeTargets.flatMap((target) => parseDuration(target.scrapeInterval ?? "") ?? []);
-    if (intervals.length > 0) setScrapeInterval(Math.max(...intervals));
-    return targets;
-  }, REFRESH_MS * 2),
+  targets: poll(api.targets, REFRESH_MS * 2),
   fresh: poll((signal) => api.query(FRESHNESS, signal), REFRESH_MS),
   agent: poll((signal) => api.query('watchfire_gpu_up{UUID!=""}', signal), REFRESH_MS),
   // What was here in the last day: a GPU must not vanish from the screen because it vanished from the data.
@@ -67,7 +62,11 @@ export const rulePoll = polls.rules;
 export const targetPoll = polls.targets;
 export const gpuPoll = polls.fresh;
 
-export const firing = createRoot(() => createMemo(() => (polls.alerts.data() ?? []).filter((alert) => alert.state === "firing").sort(byWeight)));
+/** Every alert but the heartbeats. */
+export const alerts = createRoot(() => createMemo(() => (polls.alerts.data() ?? []).filter((alert) => !isHeartbeat(alert)).sort(byWeight)));
+export const firing = createRoot(() => createMemo(() => alerts().filter((alert) => alert.state === "firing")));
+/** Alerts that fire to show that alerting works. */
+export const heartbeats = createRoot(() => createMemo(() => (polls.alerts.data() ?? []).filter((alert) => isHeartbeat(alert) && alert.state === "firing")));
 
 const WEIGHT = { critical: 0, warning: 1, info: 2 };
 
@@ -78,11 +77,24 @@ export function byWeight(left: Alert, right: Alert): number {
 
 const byName = new Intl.Collator("en", { numeric: true }).compare;
 
-/** Ages go on while no answer comes: what is fresh now turns unknown by itself. */
-const age_tick = createRoot(() => createMemo(() => Math.floor(second() / 5)));
+const GATHER_MS = 60;
+
+/** Moves when any source of the GPUs has news, once for answers that come together; and with time, so that what is fresh now turns unknown by itself when no answer comes. */
+const news = createRoot(() => {
+  const [count, setCount] = createSignal(0);
+  const slow = createMemo(() => Math.floor(second() / 5));
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  createEffect(on([polls.fresh.data, polls.agent.data, polls.seen.data, firing, slow], () => {
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      setCount((n) => n + 1);
+    }, GATHER_MS);
+  }));
+  return count;
+});
 
 /** Every GPU that is here, was here in the last day, or that an alert speaks of. */
-export const gpus = createRoot(() => createMemo((): Gpu[] => {
+export const gpus = createRoot(() => createMemo(on(news, (): Gpu[] => {
   const found = new Map<string, Gpu>();
   const add = (labels: Labels, sampled?: number): void => {
     const uuid = labels["UUID"];
@@ -96,8 +108,9 @@ export const gpus = createRoot(() => createMemo((): Gpu[] => {
         index: labels["gpu"] ?? "?",
         pci: labels["pci_bus_id"] ?? "",
         model: labels["modelName"] ?? "",
-        driver: labels["DCGM_FI_DRIVER_VERSION"] ?? "",
+        driver: labels["DCGM_FI_DRIVER_VERSION"] ?? labels["driver_version"] ?? "",
         simulated: labels["simulated"] === "true",
+        stale: true,
         condition: "unknown",
         reason: "",
         alerts: [],
@@ -106,7 +119,7 @@ export const gpus = createRoot(() => createMemo((): Gpu[] => {
     }
     if (sampled !== undefined) known.sampled = Math.max(known.sampled ?? 0, sampled);
     known.model ||= labels["modelName"] ?? "";
-    known.driver ||= labels["DCGM_FI_DRIVER_VERSION"] ?? "";
+    known.driver ||= labels["DCGM_FI_DRIVER_VERSION"] ?? labels["driver_version"] ?? "";
   };
 
   for (const { metric, value } of polls.fresh.data() ?? []) add(metric, api.numberOf(value[1]));
@@ -129,29 +142,26 @@ export const gpus = createRoot(() => createMemo((): Gpu[] => {
     }
     for (const gpu of here) gpu.alerts.push(alert);
   }
-  age_tick();
   const agent = agentStates(polls.agent.data() ?? []);
   const now = hubNow();
   for (const gpu of found.values()) judge(gpu, agent.get(gpu.uuid), now);
-  return [...found.values()].sort((left, right) => byName(left.host, right.host) || byName(left.index, right.index));
-}));
+  return [...found.values()].sort((left, right) => (left.host === right.host ? byName(left.index, right.index) : byName(left.host, right.host)));
+})));
 
-/** Readings of a GPU that cannot be trusted as of now. */
-export function isStale(gpu: Gpu, now = hubNow()): boolean {
-  return gpu.sampled === undefined || now - gpu.sampled > FRESH_SECONDS;
-}
 
 function judge(gpu: Gpu, agent_state: string | undefined, now: number): void {
+  gpu.stale = gpu.sampled === undefined || now - gpu.sampled > FRESH_SECONDS;
   const said = gpu.alerts.flatMap((alert) => conditionOf(alert) ?? []);
   const reasons = gpu.alerts.map((alert) => alert.annotations["summary"] ?? alert.labels["alertname"] ?? "");
   if (agent_state) {
-    said.push(conditionOfAgent(agent_state));
-    if (reasons.length === 0) reasons.push(`the driver answers for it: ${agent_state}`);
+    // What it is called is the rules' to say; until they do, it is not known to be well.
+    said.push("unknown");
+    if (reasons.length === 0) reasons.push(`the driver says ${agent_state.replaceAll("_", " ")}`);
   }
-  if (isStale(gpu, now)) {
+  if (gpu.stale) {
     const gone = said.includes("lost") || said.includes("hung");
     said.push("unknown");
-    if (!gone) reasons.unshift(gpu.sampled === undefined ? "seen in the last 24 h, no data now" : `no data for ${duration(Math.round(now - gpu.sampled))}`);
+    if (!gone && !agent_state) reasons.unshift(gpu.sampled === undefined ? "seen in the last 24 h, no data now" : `no data for ${duration(Math.round(now - gpu.sampled))}`);
   }
   gpu.condition = worst(said);
   gpu.reason = reasons.join("; ");
@@ -222,9 +232,9 @@ export const verdict = createRoot(() => createMemo((): Verdict => {
   }
   if (failure) {
     const known = status ? `; what is below is from ${duration(Math.max(0, second() - status.now))} ago` : "";
-    return { level: "unknown", answer: "Nobody is watching: the hub does not answer", detail: `${failure.message}${known}` };
+    return { level: "critical", answer: "Nobody is watching: the hub does not answer", detail: `${failure.message}${known}` };
   }
-  if (!status || !polls.alerts.data() || (!polls.fresh.data() && !polls.fresh.error())) {
+  if (!status || !polls.alerts.data() || (!polls.fresh.data() && !polls.fresh.error()) || !polls.seen.data() && !polls.seen.error() || news() === 0) {
     return { level: "wait", answer: "Asking the hub…", detail: "" };
   }
   return judgeAll();
@@ -234,14 +244,12 @@ function judgeAll(): Verdict {
   const critical = firing().filter((alert) => severityOf(alert.labels) === "critical");
   const warning = firing().filter((alert) => severityOf(alert.labels) === "warning");
   const unknown = gpus().filter((gpu) => gpu.condition === "unknown");
-  const silent = gpus().filter((gpu) => (gpu.condition === "lost" || gpu.condition === "hung") && gpu.alerts.length === 0);
   const down = (polls.targets.data()?.activeTargets ?? []).filter((target) => target.health === "down");
   const blind = blindness();
 
   const counts = [
     critical.length > 0 ? `${critical.length} critical` : "",
     warning.length > 0 ? plural(warning.length, "warning") : "",
-    silent.length > 0 ? `${plural(silent.length, "GPU")} lost` : "",
     unknown.length > 0 ? `${plural(unknown.length, "GPU")} unknown` : "",
     down.length > 0 ? `${plural(down.length, "target")} down` : "",
   ].filter(Boolean);
@@ -249,10 +257,9 @@ function judgeAll(): Verdict {
   if (counts.length > 0) {
     const detail = first
       ? first.annotations["summary"] ?? first.labels["alertname"] ?? ""
-      : silent[0] ? `GPU ${silent[0].index} on ${silent[0].host}: ${silent[0].reason}`
       : unknown[0] ? `GPU ${unknown[0].index} on ${unknown[0].host}: ${unknown[0].reason}`
       : down[0] ? `${down[0].labels["instance"]}: ${down[0].lastError || "no answer"}` : "";
-    const level = critical.length > 0 || silent.length > 0 ? "critical" : warning.length > 0 || down.length > 0 ? "warning" : "unknown";
+    const level = critical.length > 0 ? "critical" : warning.length > 0 || down.length > 0 ? "warning" : "unknown";
     return { level, answer: counts.join(", "), detail };
   }
   if (blind) return { level: "unknown", ...blind };
@@ -280,6 +287,10 @@ function blindness(): { answer: string; detail: string } | undefined {
   const failing = alerting.filter((rule) => rule.health === "err");
   if (failing.length > 0) {
     return { answer: `${plural(failing.length, "alert rule")} cannot be evaluated`, detail: `${failing[0]?.name}: ${failing[0]?.lastError ?? "no reason given"}` };
+  }
+  const heart = alerting.find((rule) => rule.labels?.["severity"] === "none" && rule.health === "ok");
+  if (heart && heartbeats().length === 0) {
+    return { answer: `${heart.name} does not fire`, detail: "It always should: alerts may not be evaluated." };
   }
   return undefined;
 }

@@ -10,6 +10,9 @@
 //! What is absent: expressions (`promql` parses them), templates, the network, and the clock. Files are
 //! read in [`error::read`] and where one file names another, nowhere else.
 
+pub mod watchfire;
+
+pub mod alertmanager;
 pub mod prometheus;
 pub mod relabel;
 pub mod rule_tests;
@@ -22,6 +25,7 @@ pub mod size;
 pub mod url;
 
 pub mod error;
+mod shape;
 pub mod yaml;
 
 pub use error::Error;

@@ -26,7 +26,6 @@ pub use crate::relabel::{NameScheme, RelabelConfig};
 pub use alerting::{AlertingConfig, AlertmanagerConfig};
 pub use discovery::{Discovery, FileDiscovery, HttpDiscovery};
 pub use global::{EscapingScheme, GlobalConfig, ScrapeProtocol};
-pub(crate) use remote::sigv4;
 pub use remote::{QueueConfig, RemoteReadConfig, RemoteWriteConfig};
 pub use scrape::{Limits, ScrapeConfig};
 pub use storage::{OtlpConfig, StorageConfig};
@@ -87,8 +86,17 @@ impl Config {
     ///
     /// A fault at what is wrong.
     pub fn read(node: &Node) -> Result<Self> {
+        Self::read_with(node, &GlobalConfig::default())
+    }
+
+    /// Reads a node whose `global` section, where it is silent, leaves what `base` says.
+    ///
+    /// # Errors
+    ///
+    /// A fault at what is wrong.
+    pub fn read_with(node: &Node, base: &GlobalConfig) -> Result<Self> {
         let mut fields = node.fields()?;
-        let global = GlobalConfig::read(fields.node_of("global"))?;
+        let global = GlobalConfig::read_over(fields.node_of("global"), base)?;
         let scheme = global.name_scheme;
         fields.part("runtime").map(storage::runtime).transpose()?;
         let tracing = fields.part("tracing");

@@ -32,8 +32,10 @@ pub struct RuleTest {
     pub name: String,
     /// Line of the test in its file, from 1.
     pub line: usize,
-    /// The step of the input series, in milliseconds.
+    /// The step of the input series, in milliseconds; the evaluation interval if not told.
     pub interval: Millis,
+    /// The moment at which the test's time begins; the epoch if not told.
+    pub start: Millis,
     /// Series and their values, in Prometheus' notation.
     pub input_series: Vec<InputSeries>,
     /// What alerts must fire.
@@ -116,21 +118,23 @@ impl RuleTestFile {
 fn file(path: &str, text: &str) -> Result<RuleTestFile> {
     let root = parse(text)?;
     let mut fields = root.fields()?;
-    let interval = fields.or("evaluation_interval", Duration(0))?.0;
+    // Prometheus' own default where nothing is said.
+    let interval = match fields.or("evaluation_interval", Duration(0))?.0 {
+        0 => 60_000,
+        told => told,
+    };
     let file = RuleTestFile {
         path: path.to_owned(),
         rule_files: fields.or_empty("rule_files")?,
-        // Prometheus' own default where nothing is said.
-        evaluation_interval: if interval == 0 { 60_000 } else { interval },
+        evaluation_interval: interval,
         group_eval_order: fields.or_empty("group_eval_order")?,
         fuzzy_compare: fields.or_empty("fuzzy_compare")?,
         tests: fields
             .list_of("tests")?
             .iter()
-            .map(|node| test(node, text))
+            .map(|node| test(node, text, interval))
             .collect::<Result<_>>()?,
     };
-    fields.node_of("start_timestamp");
     fields.finish()?;
     Ok(file)
 }
@@ -139,13 +143,17 @@ fn line(node: &Node, text: &str) -> usize {
     model::text::line_column(text, node.at.start).0
 }
 
-fn test(node: &Node, text: &str) -> Result<RuleTest> {
+fn test(node: &Node, text: &str, evaluation_interval: Millis) -> Result<RuleTest> {
     let mut fields = node.fields()?;
     let interval = fields.or("interval", Duration(0))?.0;
     let test = RuleTest {
         name: fields.or_empty("name")?,
         line: line(node, text),
-        interval: if interval == 0 { 60_000 } else { interval },
+        interval: if interval == 0 { evaluation_interval } else { interval },
+        start: match fields.node_of("start_timestamp") {
+            Some(node) => moment(node)?,
+            None => 0,
+        },
         input_series: fields
             .list_of("input_series")?
             .iter()
@@ -164,9 +172,24 @@ fn test(node: &Node, text: &str) -> Result<RuleTest> {
         external_labels: fields.or_empty("external_labels")?,
         external_url: fields.or_empty("external_url")?,
     };
-    fields.node_of("start_timestamp");
     fields.finish()?;
     Ok(test)
+}
+
+/// Seconds since the epoch, or a date as in RFC 3339.
+fn moment(node: &Node) -> Result<Millis> {
+    let text: String = node.read()?;
+    if let Ok(seconds) = text.parse::<f64>()
+        && seconds.abs() < 1e12
+    {
+        return Ok((seconds * 1000.0).round() as Millis);
+    }
+    let stamp: Option<jiff::Timestamp> = text.parse().ok();
+    stamp.map(jiff::Timestamp::as_millisecond).ok_or_else(|| {
+        node.fault(format!(
+            "expected seconds or a date as 2024-01-01T00:00:00Z, got {text:?}"
+        ))
+    })
 }
 
 fn input_series(node: &Node) -> Result<InputSeries> {

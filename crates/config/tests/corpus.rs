@@ -241,3 +241,123 @@ fn rule_files_are_accepted_or_refused() {
     }
     tally.close("prometheus/rule-files");
 }
+
+/// Holds in Alertmanager's classic mode only; ours reads names as its default mode does.
+const CLASSIC_MODE_ONLY: &str = "TestGroupByInvalidLabel";
+
+#[test]
+fn alertmanager_configurations_are_accepted_or_refused() {
+    let Some(folder) = corpora("alertmanager") else { return };
+    let mut tally = Tally::default();
+    for row in tsv(&folder.join("config/expected.tsv")) {
+        let path = folder.join("config").join(&row[0]);
+        let error = row.get(2).map_or("", String::as_str);
+        let want = (row[1] == "reject").then_some(error);
+        let result = config::alertmanager::Config::load(&path)
+            .map(drop)
+            .map_err(|e| e.message());
+        tally.case(&row[0], judge(result, want));
+    }
+    tally.close("alertmanager/config");
+
+    let mut tally = Tally::default();
+    for case in jsonl(&folder.join("tables/config-inline.jsonl")) {
+        let name = case["case"].as_str().expect("a name");
+        if name == CLASSIC_MODE_ONLY {
+            tally.skip(name, "holds in classic matcher mode only");
+            continue;
+        }
+        let want = (!case["ok"].as_bool().expect("a flag")).then(|| case["error"].as_str().unwrap_or(""));
+        let text = case["config"].as_str().expect("a text");
+        let result = config::alertmanager::Config::parse(name, text)
+            .map(drop)
+            .map_err(|e| e.message());
+        tally.case(name, judge(result, want));
+    }
+    tally.close("alertmanager/tables/config-inline.jsonl");
+}
+
+#[test]
+fn the_other_alertmanager_files_load() {
+    use config::http::HttpClientConfig;
+    let Some(folder) = corpora("alertmanager") else { return };
+    let mut tally = Tally::default();
+    for part in ["examples", "cli-config"] {
+        let mut files: Vec<_> = fs::read_dir(folder.join(part))
+            .expect("a folder")
+            .map(|e| e.expect("an entry").path())
+            .filter(|p| p.extension().is_some_and(|e| e == "yml" || e == "yaml"))
+            .collect();
+        files.sort();
+        for path in files {
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            let want = name.contains(".bad.").then_some("");
+            if name.starts_with("amtool.") {
+                tally.skip(&name, "the settings of amtool itself");
+            } else if name.starts_with("http_config.") {
+                let text = fs::read_to_string(&path).expect("readable");
+                let result = config::yaml::parse(&text).and_then(|node| HttpClientConfig::read(&node));
+                tally.case(&name, judge(result.map(drop).map_err(|f| f.message), want));
+            } else {
+                let result = config::alertmanager::Config::load(&path)
+                    .map(drop)
+                    .map_err(|e| e.message());
+                tally.case(&name, judge(result, want));
+            }
+        }
+    }
+    tally.close("alertmanager/examples, alertmanager/cli-config");
+}
+
+#[test]
+fn matchers_are_read_in_both_syntaxes() {
+    use config::alertmanager::matchers::{parse_classic, parse_list, parse_one, parse_utf8};
+    let Some(folder) = corpora("alertmanager/tables") else {
+        return;
+    };
+    let mut tally = Tally::default();
+    for case in jsonl(&folder.join("matchers.jsonl")) {
+        let input = case["input"].as_str().expect("a text");
+        let parser = case["parser"].as_str().expect("a name");
+        let single = case["form"] == "single";
+        let show = |matchers: &[model::Matcher]| -> Vec<(String, String, String)> {
+            let parts = |m: &model::Matcher| (m.name.clone(), m.op.to_string(), m.value.clone());
+            matchers.iter().map(parts).collect()
+        };
+        let text = |v: &Value| v.as_str().expect("a text").to_owned();
+        let want: Vec<_> = case["matchers"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|m| (text(&m["name"]), text(&m["op"]), text(&m["value"])))
+            .collect();
+        let mut results = Vec::new();
+        if single {
+            results.push(parse_one(input).map(|m| vec![m]));
+        }
+        match parser {
+            "utf8" => results.push(parse_utf8(input)),
+            "classic" => results.extend([parse_classic(input), parse_list(input)]),
+            _ => results.extend([parse_classic(input), parse_utf8(input), parse_list(input)]),
+        }
+        let ok = case["ok"].as_bool().expect("a flag");
+        let error = case["error"].as_str().unwrap_or("");
+        for (nth, result) in results.into_iter().enumerate() {
+            let name = format!("{parser} {nth} {input}");
+            tally.case(
+                &name,
+                match result {
+                    Ok(got) if ok && show(&got) == want => Ok(()),
+                    Ok(got) => Err(format!("got {:?}, want ok={ok} {want:?}", show(&got))),
+                    Err(message) if ok => Err(message),
+                    // The table has one message for both syntaxes: that of the first.
+                    Err(message) if nth == 0 && !error.contains("regexp") && message != error => {
+                        Err(format!("got {message:?}, want {error:?}"))
+                    }
+                    Err(_) => Ok(()),
+                },
+            );
+        }
+    }
+    tally.close("alertmanager/tables/matchers.jsonl (each syntax counted)");
+}

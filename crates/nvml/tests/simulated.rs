@@ -3,10 +3,8 @@
 //! Cargo builds the library beside this test because `sim` is a dependency of it. Each test
 //! loads a copy of its own, so that each has its own clock.
 
-#![expect(
-    unsafe_code,
-    reason = "steers the loaded library by its control symbols"
-)]
+#![expect(clippy::unwrap_used, reason = "a test may die of surprise")]
+#![expect(unsafe_code, reason = "asks a symbol past the crate")]
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +14,7 @@ use nvml::{
     Architecture, ClockReasons, ClockType, ComputeMode, EccCounter, EccError, Error, FieldId,
     GpmMetric, MigMode, Nvml, PerfPolicy, TemperatureThreshold,
 };
-use sim::{BoardState, Scenario};
+use sim::{BoardState, Control, Scenario};
 
 /// Any time will do, if it is a whole tick.
 const EPOCH_MS: i64 = 1_796_000_000_000;
@@ -24,59 +22,36 @@ const EPOCH_MS: i64 = 1_796_000_000_000;
 /// A copy of the simulated library with its own clock.
 struct Simulated {
     folder: tempfile::TempDir,
-    control: libloading::Library,
+    control: Control,
     scenario: Arc<Scenario>,
 }
 
 impl Simulated {
     fn new() -> Self {
-        Self::playing(None)
+        Self::playing(Scenario::DEFAULT)
     }
 
-    fn playing(scenario: Option<&str>) -> Self {
+    fn playing(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let library = folder.path().join("libnvidia-ml.so.1");
         std::fs::copy(built_library(), &library).unwrap();
-        // SAFETY: our own library, whose loading runs nothing.
-        let control = unsafe { libloading::Library::new(&library) }.unwrap();
+        let file = folder.path().join("scenario.yml");
+        std::fs::write(&file, text).unwrap();
+        let control = Control::open(&library).unwrap();
+        control.set_scenario(Some(&file)).unwrap();
+        control.set_epoch_ms(Some(EPOCH_MS));
         let simulated = Self {
             folder,
             control,
-            scenario: Scenario::parse(scenario.unwrap_or(Scenario::DEFAULT)).unwrap(),
+            scenario: Scenario::parse(text).unwrap(),
         };
-        if let Some(text) = scenario {
-            let path = simulated.folder.path().join("scenario.yml");
-            std::fs::write(&path, text).unwrap();
-            let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-            // SAFETY: the symbol has this signature.
-            unsafe {
-                let set: libloading::Symbol<
-                    '_,
-                    unsafe extern "C" fn(*const std::ffi::c_char) -> i32,
-                > = simulated
-                    .control
-                    .get(b"watchfire_sim_set_scenario\0")
-                    .unwrap();
-                assert_eq!(set(path.as_ptr()), 0);
-            }
-        }
-        simulated.set("watchfire_sim_set_epoch", EPOCH_MS);
         simulated.at(0);
         simulated
     }
 
     /// Turns the clock to a time of the scenario, in milliseconds.
     fn at(&self, t_ms: i64) {
-        self.set("watchfire_sim_set_time_ms", EPOCH_MS + t_ms);
-    }
-
-    fn set(&self, symbol: &str, value: i64) {
-        // SAFETY: both symbols have this signature.
-        unsafe {
-            let set: libloading::Symbol<'_, unsafe extern "C" fn(i64)> =
-                self.control.get(symbol).unwrap();
-            set(value);
-        }
+        self.control.set_time_ms(Some(EPOCH_MS + t_ms));
     }
 
     fn load(&self) -> Nvml {
@@ -318,7 +293,7 @@ fn what_the_board_lacks_is_none_and_not_zero() {
 fn a_consumer_board_lacks_what_such_boards_lack() {
     let text = Scenario::DEFAULT.replace("  nvlinks: 18\n", "  nvlinks: 0\n  datacenter: false\n");
     let text = text.replace("  architecture: 9\n", "  architecture: 8\n");
-    let simulated = Simulated::playing(Some(&text));
+    let simulated = Simulated::playing(&text);
     let device = simulated.load().device(0).unwrap();
     assert_eq!(device.serial().unwrap(), None);
     assert_eq!(device.memory_temperature().unwrap(), None);
@@ -345,7 +320,7 @@ fn errors_and_rows_are_counted() {
     let faults = "faults:\n  - { at: 10s, gpu: 3, ecc: { corrected: 12, uncorrected: 1 } }\n  \
                   - { at: 10s, gpu: 3, remap: { uncorrectable: 1, pending: true } }\n  - { at: 10s, gpu: 3, xid: 63 }";
     let head = Scenario::DEFAULT.split("\nfaults:").next().unwrap();
-    let simulated = Simulated::playing(Some(&format!("{head}\n{faults}\n")));
+    let simulated = Simulated::playing(&format!("{head}\n{faults}\n"));
     let device = simulated.load().device(3).unwrap();
     let count = |error| device.ecc_errors(error, EccCounter::Volatile).unwrap();
     assert_eq!(
@@ -467,7 +442,7 @@ fn gpm_gives_averages_between_two_samples() {
 fn a_slow_gpu_does_not_slow_the_others() {
     let head = Scenario::DEFAULT.split("\nfaults:").next().unwrap();
     let text = format!("{head}\nfaults:\n  - {{ at: 0, gpu: 5, slow_call: {{ takes: 150ms }} }}\n");
-    let simulated = Simulated::playing(Some(&text));
+    let simulated = Simulated::playing(&text);
     let nvml = simulated.load();
     let (slow, quick) = (nvml.device(5).unwrap(), nvml.device(4).unwrap());
     let start = Instant::now();
@@ -486,7 +461,7 @@ fn a_slow_gpu_does_not_slow_the_others() {
 fn a_call_that_hangs_returns_when_the_fault_ends() {
     let head = Scenario::DEFAULT.split("\nfaults:").next().unwrap();
     let text = format!("{head}\nfaults:\n  - {{ at: 0, until: 5s, gpu: 5, hang_call: true }}\n");
-    let simulated = Simulated::playing(Some(&text));
+    let simulated = Simulated::playing(&text);
     let nvml = simulated.load();
     let hung = nvml.device(5).unwrap();
     let thread = std::thread::spawn(move || hung.temperature().unwrap());
@@ -500,12 +475,14 @@ fn a_call_that_hangs_returns_when_the_fault_ends() {
 #[test]
 fn the_last_user_shuts_the_library_down() {
     let simulated = Simulated::new();
+    // SAFETY: our own library, whose loading runs nothing.
+    let library = unsafe { libloading::Library::new(simulated.path()) }.unwrap();
     let count = || {
         let mut count = 0_u32;
         // SAFETY: the symbol has this signature.
         let code = unsafe {
             let get: libloading::Symbol<'_, unsafe extern "C" fn(*mut u32) -> u32> =
-                simulated.control.get(b"nvmlDeviceGetCount_v2\0").unwrap();
+                library.get(b"nvmlDeviceGetCount_v2\0").unwrap();
             get(&raw mut count)
         };
         (code, count)
@@ -540,18 +517,33 @@ fn no_library_is_told_from_a_wrong_library() {
 }
 
 #[test]
+fn a_driver_that_is_not_loaded_and_one_of_another_version_are_told_apart() {
+    let failing = |code: u32| {
+        let text = Scenario::DEFAULT.replace(
+            "  loaded: -21d\n",
+            &format!("  loaded: -21d\n  init_error: {code}\n"),
+        );
+        let simulated = Simulated::playing(&text);
+        Nvml::load(Some(&simulated.path())).unwrap_err()
+    };
+    assert!(matches!(failing(9), Error::DriverNotLoaded));
+    assert!(matches!(failing(18), Error::VersionMismatch));
+    assert!(matches!(
+        failing(4),
+        Error::NoPermission {
+            call: "nvmlInit_v2"
+        }
+    ));
+    assert!(matches!(failing(17), Error::Unknown { code: 17, .. }));
+}
+
+#[test]
 fn a_scenario_that_does_not_parse_is_an_error_of_the_library() {
-    let simulated = Simulated::playing(None);
-    let path = std::ffi::CString::new("/nowhere/scenario.yml").unwrap();
-    // SAFETY: the symbol has this signature.
-    unsafe {
-        let set: libloading::Symbol<'_, unsafe extern "C" fn(*const std::ffi::c_char) -> i32> =
-            simulated
-                .control
-                .get(b"watchfire_sim_set_scenario\0")
-                .unwrap();
-        set(path.as_ptr());
-    }
+    let simulated = Simulated::new();
+    simulated
+        .control
+        .set_scenario(Some("/nowhere/scenario.yml".as_ref()))
+        .unwrap();
     let err = Nvml::load(Some(&simulated.path())).unwrap_err();
     assert!(
         matches!(

@@ -56,7 +56,9 @@ pub struct Engine {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("Engine")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
     }
 }
 
@@ -90,21 +92,30 @@ impl Engine {
             end: time,
             step: 0,
         };
-        self.run(text, expr, query, Grid::instant(time), deadline, |evaluator, node, grid| {
-            if let Kind::Ranged(ranged) = &node.kind {
-                let mut series = evaluator.matrix(ranged, grid)?;
-                series.sort_by(|a, b| a.0.cmp(&b.0));
-                return Ok(Value::Matrix(series));
-            }
-            Ok(match evaluator.query(node, grid)? {
-                Operand::Scalar(scalar) => Value::Scalar(Sample {
-                    time,
-                    value: scalar.at(0),
-                }),
-                Operand::Text(text) => Value::Text(time, text),
-                Operand::Vector(series) => Value::Vector(series.into_iter().filter_map(|s| sample_of(s, time)).collect()),
-            })
-        })
+        self.run(
+            text,
+            expr,
+            query,
+            Grid::instant(time),
+            deadline,
+            |evaluator, node, grid| {
+                if let Kind::Ranged(ranged) = &node.kind {
+                    let mut series = evaluator.matrix(ranged, grid)?;
+                    series.sort_by(|a, b| a.0.cmp(&b.0));
+                    return Ok(Value::Matrix(series));
+                }
+                Ok(match evaluator.query(node, grid)? {
+                    Operand::Scalar(scalar) => Value::Scalar(Sample {
+                        time,
+                        value: scalar.at(0),
+                    }),
+                    Operand::Text(text) => Value::Text(time, text),
+                    Operand::Vector(series) => {
+                        Value::Vector(series.into_iter().filter_map(|s| sample_of(s, time)).collect())
+                    }
+                })
+            },
+        )
     }
 
     /// The values over a range of an expression already parsed from `text`.
@@ -164,7 +175,9 @@ impl Engine {
         let node = plan::build(expr, query, &self.options)
             .map_err(|(message, span)| QueryError::BadData(format!("{message}\n{}", caret(text, span))))?;
         // The one look at a clock here: how long a query may take counts from when it starts.
-        let own = Instant::now().checked_add(self.options.timeout).map_or_else(Deadline::never, Deadline::at);
+        let own = Instant::now()
+            .checked_add(self.options.timeout)
+            .map_or_else(Deadline::never, Deadline::at);
         let evaluator = Evaluator {
             storage: &*self.storage,
             text,
@@ -179,7 +192,12 @@ impl Engine {
         let samples_read = evaluator.budget.samples_read();
         let notes = evaluator.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (mut warnings, infos) = notes.render(text);
-        warnings.extend(evaluator.store_warnings.into_inner().unwrap_or_else(PoisonError::into_inner));
+        warnings.extend(
+            evaluator
+                .store_warnings
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         Ok(QueryOutcome {
             value,
             warnings,
@@ -229,7 +247,9 @@ impl QueryEngine for Engine {
         start: Millis,
         end: Millis,
     ) -> Result<Vec<String>, QueryError> {
-        union(selectors, |matchers| self.storage.label_values(name, matchers, start, end))
+        union(selectors, |matchers| {
+            self.storage.label_values(name, matchers, start, end)
+        })
     }
 }
 

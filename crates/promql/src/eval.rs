@@ -7,35 +7,36 @@
 //!
 //! Deliberately absent: native histograms. They will be a second column in [`series::Series`].
 
-mod grid;
-mod series;
-mod selector;
-mod range_call;
-mod window;
-mod rate;
-mod over_time;
-mod regression;
-mod extended;
-mod subquery;
-mod call;
 mod absent;
-mod time_fn;
-mod label;
-mod sort;
+mod aggregate;
+mod binary;
 mod bucket;
+mod budget;
+mod call;
+mod count_values;
+mod extended;
+mod grid;
 mod histogram_quantile;
 mod info;
-mod aggregate;
-mod rank;
-mod count_values;
-mod binary;
+mod label;
 mod matching;
-mod set;
-mod quantile;
-mod sum;
+mod meet;
 mod note;
-mod budget;
+mod over_time;
 mod parallel;
+mod quantile;
+mod range_call;
+mod rank;
+mod rate;
+mod regression;
+mod selector;
+mod series;
+mod set;
+mod sort;
+mod subquery;
+mod sum;
+mod time_fn;
+mod window;
 
 use std::sync::Mutex;
 

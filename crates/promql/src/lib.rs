@@ -12,6 +12,7 @@ pub mod parser;
 mod plan;
 pub mod pretty;
 mod print;
+pub mod testscript;
 mod token;
 
 pub use engine::{Engine, EngineOptions};

@@ -382,3 +382,6 @@ const fn binding(op: BinaryOp) -> u8 {
         BinaryOp::Pow => SIGN,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,8 +4,10 @@ pub mod sources;
 mod shipped;
 mod own_metrics;
 mod settings;
+mod alerting;
 mod agent;
 mod hub;
+mod store;
 mod demo;
 
 use std::path::{Path, PathBuf};
@@ -27,13 +29,13 @@ pub fn agent(args: AgentArgs) -> anyhow::Result<Outcome> {
 
 /// `watchfire hub`
 pub fn hub(args: HubArgs) -> anyhow::Result<Outcome> {
-    runtime()?.block_on(hub::run(settings::Settings::of_hub(&args)?))?;
+    runtime()?.block_on(hub::run(settings::Settings::of_hub(args)?))?;
     Ok(Outcome::Yes)
 }
 
 /// `watchfire run`
 pub fn run(args: RunArgs) -> anyhow::Result<Outcome> {
-    runtime()?.block_on(hub::run(settings::Settings::of_run(&args)?))?;
+    runtime()?.block_on(hub::run(settings::Settings::of_run(args)?))?;
     Ok(Outcome::Yes)
 }
 
@@ -75,5 +77,5 @@ pub async fn asked_to_end() {
 
 /// The files that a pattern of a configuration in `folder` names, sorted.
 pub fn files_of(folder: &Path, pattern: &str) -> Vec<PathBuf> {
-    config::glob::files(folder, pattern)
+    config::glob::expand(folder, pattern)
 }

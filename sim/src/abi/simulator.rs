@@ -131,6 +131,9 @@ pub(super) fn init() -> nvmlReturn_t {
     if server.inits == 0 {
         match read_scenario(server.named.clone()) {
             Ok(scenario) => {
+                if let Some(code) = scenario.driver().init_error {
+                    return code;
+                }
                 server.states = vec![None; scenario.gpu_count()];
                 server.scenario = Some(scenario);
             }

@@ -6,7 +6,7 @@ import { createStore, reconcile } from "solid-js/store";
 import { AlertCard } from "../alert_card";
 import * as api from "../api";
 import { CONDITIONS, type Condition, worst } from "../condition";
-import { alertPoll, byWeight, firing, type Gpu, gpuPoll, gpus, hub, isStale, lastSeen, rulePoll, targetPoll } from "../fleet";
+import { alertPoll, byWeight, firing, type Gpu, gpuPoll, gpus, hub, lastSeen, rulePoll, targetPoll } from "../fleet";
 import { Icon } from "../icons";
 import { hostOf, together } from "../metrics";
 import { poll } from "../poll";
@@ -55,8 +55,8 @@ interface HostRow {
   down: number;
   simulated: boolean;
   readings: Readings;
-  gpus: Gpu[];
-  alerts: api.Alert[];
+  gpus: number;
+  condition: Condition;
 }
 
 const byName = new Intl.Collator("en", { numeric: true }).compare;
@@ -66,7 +66,7 @@ export function Fleet(): JSX.Element {
   const hostValues = poll((signal) => api.query(HOST_VALUES, signal), REFRESH_MS);
   const up = poll((signal) => api.query("up", signal), REFRESH_MS);
 
-  const [store, setStore] = createStore<{ gpus: Gpu[]; readings: Record<string, Readings> }>({ gpus: [], readings: {} });
+  const [store, setStore] = createStore<{ gpus: Gpu[]; readings: Record<string, Readings>; hosts: HostRow[] }>({ gpus: [], readings: {}, hosts: [] });
   createEffect(() => setStore("gpus", reconcile(gpus(), { key: "key" })));
   createEffect(() => setStore("readings", reconcile(readings(values.data() ?? [], (labels) => `${hostOf(labels)} ${labels["UUID"]}`))));
 
@@ -74,27 +74,30 @@ export function Fleet(): JSX.Element {
     const rows = new Map<string, HostRow>();
     const row = (name: string): HostRow => {
       let found = rows.get(name);
-      if (!found) rows.set(name, (found = { name, up: 0, down: 0, simulated: false, readings: {}, gpus: [], alerts: [] }));
+      if (!found) rows.set(name, (found = { name, up: 0, down: 0, simulated: false, readings: {}, gpus: 0, condition: "healthy" }));
       return found;
     };
     for (const gpu of gpus()) {
       const host = row(gpu.host);
-      host.gpus.push(gpu);
+      host.gpus += 1;
+      host.condition = worst([host.condition, gpu.condition]);
       host.simulated ||= gpu.simulated;
     }
     for (const { metric, value } of up.data() ?? []) {
       const host = row(hostOf(metric));
+      if (!up.current()) continue;
       if (value[1] === "1") host.up += 1;
       else host.down += 1;
       host.simulated ||= metric["simulated"] === "true";
     }
-    for (const [name, found] of Object.entries(readings(hostValues.data() ?? [], hostOf))) row(name).readings = found;
+    for (const [name, found] of Object.entries(readings(hostValues.current() ?? [], hostOf))) row(name).readings = found;
     for (const alert of firing()) {
       const name = hostOf(alert.labels);
-      if (name) row(name).alerts.push(alert);
+      if (name) row(name);
     }
     return [...rows.values()].sort((left, right) => byName(left.name, right.name));
   });
+  createEffect(() => setStore("hosts", reconcile(hosts(), { key: "name" })));
   const error = () => values.error() ?? gpuPoll.error();
   const empty = createMemo(() => gpuPoll.data() && up.data() && gpus().length === 0 && hosts().length === 0);
 
@@ -105,11 +108,11 @@ export function Fleet(): JSX.Element {
         <div class="note bad" role="alert"><strong>The readings cannot be fetched</strong><span>{error()?.message}</span></div>
       </Show>
       <Show when={!empty()} fallback={<NothingYet />}>
-        <GpuMap gpus={store.gpus} readings={store.readings} hosts={hosts()} loaded={gpuPoll.data() !== undefined} />
+        <GpuMap gpus={store.gpus} readings={store.readings} hosts={store.hosts} loaded={gpuPoll.data() !== undefined} />
         <Show when={gpuPoll.data() ?? up.data() ?? alertPoll.data()}>
           <div class="columns">
             <CurrentAlerts />
-            <Hosts hosts={hosts()} />
+            <Hosts hosts={store.hosts} />
           </div>
         </Show>
       </Show>
@@ -170,7 +173,7 @@ function GpuMap(props: { gpus: Gpu[]; readings: Record<string, Readings>; hosts:
             )}
           </For>
         </div>
-        <Show when={compact()}><p class="told" role="status">{told() ? tell(told() as Gpu, props.readings[told()?.key ?? ""]) : "Point at a GPU, or move with the arrow keys, to read it."}</p></Show>
+        <Show when={compact()}><p class="told" role="status">{told() ? tell(told() as Gpu, props.readings[told()?.key ?? ""]) : "Numbers are utilisation in %. Point at a GPU, or move with the arrow keys, to read it."}</p></Show>
       </header>
       <Show when={props.gpus.length > 0} fallback={<div class="note" role="status"><strong>{props.loaded ? "No GPU is seen" : gpuPoll.error()?.kind === "replaying" ? "Replaying…" : gpuPoll.error() ? "No answer" : "Loading…"}</strong><span>{props.loaded ? "No GPU series in the last 24 hours. No driver means no GPU: `watchfire doctor` tells which." : gpuPoll.error()?.message}</span></div>}>
         <div class="groups" onKeyDown={moveFocus}>
@@ -218,11 +221,11 @@ function memoryShare(found: Readings | undefined): number | undefined {
 
 /** What is shown of a GPU whose data is old: nothing, rather than its last words. */
 function current(gpu: Gpu, found: Readings | undefined): Readings {
-  return isStale(gpu) ? {} : (found ?? {});
+  return gpu.stale ? {} : (found ?? {});
 }
 
 function why(gpu: Gpu): string {
-  return isStale(gpu) ? gpu.reason || "no fresh data" : "not exported by this GPU";
+  return gpu.stale ? gpu.reason || "no fresh data" : "not exported by this GPU";
 }
 
 function tell(gpu: Gpu, found: Readings | undefined): string {
@@ -232,7 +235,7 @@ function tell(gpu: Gpu, found: Readings | undefined): string {
 }
 
 function Cell(props: { gpu: Gpu; readings: Readings | undefined }): JSX.Element {
-  const now = createMemo(() => { second(); return current(props.gpu, props.readings); });
+  const now = (): Readings => current(props.gpu, props.readings);
   const heard = (): number | undefined => props.gpu.sampled ?? lastSeen().get(props.gpu.uuid);
   return (
     <a class="cell" href={withRange(gpuPath(props.gpu.uuid))} data-condition={props.gpu.condition} title={tell(props.gpu, props.readings)}>
@@ -243,7 +246,7 @@ function Cell(props: { gpu: Gpu; readings: Readings | undefined }): JSX.Element 
       <Reading name="power" of={now()["power"]} unit="watts" why={why(props.gpu)} />
       <Reading name="memory" of={memoryShare(now())} unit="percent" why={why(props.gpu)} />
       <span class="reason">
-        <Show when={isStale(props.gpu) && heard() !== undefined} fallback={props.gpu.reason}>
+        <Show when={props.gpu.stale && heard() !== undefined} fallback={props.gpu.reason}>
           {props.gpu.alerts.length ? props.gpu.reason : "no data"}, last heard {duration(Math.round(second() - (heard() ?? 0)))} ago
         </Show>
       </span>
@@ -263,7 +266,7 @@ function Reading(props: { name: string; of: number | undefined; unit: Unit; why:
 }
 
 function SmallCell(props: { gpu: Gpu; readings: Readings | undefined; onActive: () => void }): JSX.Element {
-  const util = (): number | undefined => (isStale(props.gpu) ? undefined : props.readings?.["util"]);
+  const util = (): number | undefined => (props.gpu.stale ? undefined : props.readings?.["util"]);
   return (
     <a class="small cell" href={withRange(gpuPath(props.gpu.uuid))} data-condition={props.gpu.condition}
       aria-label={`GPU ${props.gpu.index} on ${props.gpu.host}: ${props.gpu.condition}, ${format(util(), "percent")}`}
@@ -348,7 +351,7 @@ function Hosts(props: { hosts: HostRow[] }): JSX.Element {
                   <td class="number"><Value of={host.readings["cpu"]} unit="percent" why="no node metrics" /></td>
                   <td class="number"><Value of={host.readings["memory"]} unit="percent" why="no node metrics" /></td>
                   <td class="number"><Value of={host.readings["load"]} unit="load" why="no node metrics" /><Show when={host.readings["cores"]}><small> / {host.readings["cores"]}</small></Show></td>
-                  <td><Show when={host.gpus.length > 0} fallback={<span class="absent" title="no GPU series of this host">—</span>}><span class="tag" data-condition={worst(host.gpus.map((gpu) => gpu.condition))}><Icon of={worst(host.gpus.map((gpu) => gpu.condition))} />{host.gpus.length}</span></Show></td>
+                  <td><Show when={host.gpus > 0} fallback={<span class="absent" title="no GPU series of this host">—</span>}><span class="tag" data-condition={host.condition}><Icon of={host.condition} />{host.gpus}</span></Show></td>
                 </tr>
               )}
             </For>

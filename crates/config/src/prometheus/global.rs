@@ -74,18 +74,19 @@ impl Default for GlobalConfig {
 }
 
 impl GlobalConfig {
-    pub(super) fn read(node: Option<&Node>) -> Result<Self> {
+    /// Reads the section over a base: where it is silent, the base's intervals hold.
+    pub(crate) fn read_over(node: Option<&Node>, base: &Self) -> Result<Self> {
         let Some(node) = node.filter(|n| !n.is_null()) else {
-            return Ok(Self::default());
+            return Ok(base.clone());
         };
         let mut fields = node.fields()?;
         let name_scheme = fields.or("metric_name_validation_scheme", NameScheme::Utf8)?;
-        let (scrape_interval, scrape_timeout) = times(&mut fields)?;
+        let (scrape_interval, scrape_timeout) = times(&mut fields, base)?;
         let global = Self {
             scrape_interval,
             scrape_timeout,
             scrape_protocols: protocols(&mut fields, "for global config")?.unwrap_or_default(),
-            evaluation_interval: nonzero(fields.or_empty("evaluation_interval")?).unwrap_or(EVALUATION_INTERVAL),
+            evaluation_interval: nonzero(fields.or_empty("evaluation_interval")?).unwrap_or(base.evaluation_interval),
             rule_query_offset: fields.or_empty::<Duration>("rule_query_offset")?.0,
             external_labels: external_labels(&mut fields, name_scheme)?,
             query_log_file: fields.or_empty("query_log_file")?,
@@ -104,8 +105,8 @@ impl GlobalConfig {
     }
 }
 
-fn times(fields: &mut Fields<'_>) -> Result<(Millis, Millis)> {
-    let interval = nonzero(fields.or_empty("scrape_interval")?).unwrap_or(SCRAPE_INTERVAL);
+fn times(fields: &mut Fields<'_>, base: &GlobalConfig) -> Result<(Millis, Millis)> {
+    let interval = nonzero(fields.or_empty("scrape_interval")?).unwrap_or(base.scrape_interval);
     let timeout = nonzero(fields.or_empty("scrape_timeout")?);
     if timeout.is_some_and(|timeout| timeout > interval) {
         return Err(fields.fault_at("scrape_timeout", "global scrape timeout greater than scrape interval"));

@@ -190,7 +190,7 @@ fn signers(fields: &mut Fields<'_>) -> Result<usize> {
 }
 
 /// Judges a section that signs requests for Amazon.
-pub(crate) fn sigv4(node: &Node) -> Result<()> {
+pub(super) fn sigv4(node: &Node) -> Result<()> {
     let mut fields = node.fields()?;
     for key in ["region", "profile", "role_arn", "external_id", "service_name"] {
         let _: Option<String> = fields.get(key)?;

@@ -112,9 +112,6 @@ impl ScrapeConfig {
         let mut fields = node.fields()?;
         let discovery = discovery::take(&mut fields)?;
         let job_name: String = fields.or_empty("job_name")?;
-        if job_name.is_empty() {
-            return Err(fields.fault("job_name is empty"));
-        }
         let context = format!("for scrape config with job name {job_name:?}");
         let (scrape_interval, scrape_timeout) = times(&mut fields, global, &context)?;
         let own_scheme = fields
@@ -173,6 +170,9 @@ impl ScrapeConfig {
             job_name,
         };
         fields.finish()?;
+        if config.job_name.is_empty() {
+            return Err(fields.fault("job_name is empty"));
+        }
         if config.relabel_configs.is_empty() {
             check_hosts(&fields, &config.static_configs)?;
         }

@@ -8,7 +8,7 @@ use super::grid::Grid;
 use super::note::Notes;
 use super::quantile::{nan_first, quantile};
 use super::series::{ABSENT, Operand, Scalar, Series, is_present};
-use super::sum::{Mean, Sum};
+use super::sum::{Mean, Sum, no_distance};
 use crate::ast::AggregateOp;
 use crate::plan::{Aggregate, Grouping};
 
@@ -134,9 +134,18 @@ impl Groups {
         let mut of_group = |members: Vec<usize>| {
             let at_step = |step: usize| {
                 sorted.clear();
-                sorted.extend(members.iter().map(|m| series[*m].values[step]).filter(|v| is_present(*v)));
+                sorted.extend(
+                    members
+                        .iter()
+                        .map(|m| series[*m].values[step])
+                        .filter(|v| is_present(*v)),
+                );
                 sorted.sort_unstable_by(nan_first);
-                if sorted.is_empty() { ABSENT } else { quantile(q.at(step), &sorted) }
+                if sorted.is_empty() {
+                    ABSENT
+                } else {
+                    quantile(q.at(step), &sorted)
+                }
             };
             (0..grid.len).map(at_step).collect()
         };
@@ -258,8 +267,7 @@ impl<const ROOT: bool> Accumulate for Variance<ROOT> {
         self.count += 1.0;
         if self.count == 1.0 {
             self.mean = value;
-            // NaN for an infinity, which has no distance from itself.
-            self.squares = value - value;
+            self.squares = no_distance(value);
             return;
         }
         let distance = value - self.mean;

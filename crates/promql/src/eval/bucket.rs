@@ -48,8 +48,9 @@ pub(super) fn quantile(q: f64, buckets: &mut Vec<Bucket>) -> (f64, Option<Mended
         return (f64::NAN, mended);
     }
     let mut rank = q * observations;
-    // Not by `partition_point` over `count < rank`: with a NaN rank the last bucket must be found.
-    let at = buckets[..last].partition_point(|b| !(b.count >= rank));
+    // A NaN among the counts compares with nothing: the last bucket is found then.
+    let below = |b: &Bucket| b.count.partial_cmp(&rank).is_none_or(std::cmp::Ordering::is_lt);
+    let at = buckets[..last].partition_point(below);
     let found = buckets[at];
     if at == last {
         return (buckets[last - 1].bound, mended);
@@ -87,7 +88,11 @@ pub(super) fn fraction(lower: f64, upper: f64, buckets: &mut Vec<Bucket>) -> f64
 /// How many observations lie below `value`; `None` beyond the last bucket.
 fn rank(value: f64, buckets: &[Bucket]) -> Option<f64> {
     let mut below = 0.0;
-    let mut start = if buckets[0].bound <= 0.0 { f64::NEG_INFINITY } else { 0.0 };
+    let mut start = if buckets[0].bound <= 0.0 {
+        f64::NEG_INFINITY
+    } else {
+        0.0
+    };
     for bucket in buckets {
         if start >= value {
             return Some(below);
@@ -153,13 +158,22 @@ mod tests {
     const INF: f64 = f64::INFINITY;
 
     fn buckets(pairs: &[(f64, f64)]) -> Vec<Bucket> {
-        pairs.iter().map(|(bound, count)| Bucket { bound: *bound, count: *count }).collect()
+        pairs
+            .iter()
+            .map(|(bound, count)| Bucket {
+                bound: *bound,
+                count: *count,
+            })
+            .collect()
     }
 
     #[track_caller]
     fn check(q: f64, pairs: &[(f64, f64)], want: f64) {
         let (got, _) = quantile(q, &mut buckets(pairs));
-        assert!(got == want || (got.is_nan() && want.is_nan()), "{q} of {pairs:?}: {got}");
+        assert!(
+            got == want || (got.is_nan() && want.is_nan()),
+            "{q} of {pairs:?}: {got}"
+        );
     }
 
     #[test]
@@ -182,7 +196,10 @@ mod tests {
         assert_eq!(got, 1.0);
         assert_eq!(
             mended,
-            Some(Mended { bounds: (2.0, 3.0), decrease_max: 4.0 })
+            Some(Mended {
+                bounds: (2.0, 3.0),
+                decrease_max: 4.0
+            })
         );
         let rounding = quantile(0.5, &mut buckets(&[(1.0, 10.0), (2.0, 10.0 - 1e-13), (INF, 10.0)]));
         assert_eq!(rounding, (0.5, None));

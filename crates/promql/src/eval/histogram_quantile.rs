@@ -174,7 +174,10 @@ impl Evaluator<'_> {
         };
         let mut notes = Notes::default();
         let outside = |q: &f64| !(0.0..=1.0).contains(q);
-        (0..steps).map(|i| q.at(i)).filter(outside).for_each(|q| notes.quantile_outside(q, span));
+        (0..steps)
+            .map(|i| q.at(i))
+            .filter(outside)
+            .for_each(|q| notes.quantile_outside(q, span));
         self.note(notes);
     }
 
@@ -193,7 +196,9 @@ fn spread(classic: &Classic, label: &str, q: &Scalar, values: &[f64], out: &mut 
     }
     for (step, value) in values.iter().enumerate().filter(|(_, v)| is_present(**v)) {
         let labels = named(q.at(step));
-        let at = out.iter().position(|s| s.labels == labels && !is_present(s.values[step]));
+        let at = out
+            .iter()
+            .position(|s| s.labels == labels && !is_present(s.values[step]));
         let at = at.unwrap_or_else(|| {
             out.push(Series::new(labels, vec![ABSENT; values.len()]));
             out.len() - 1

@@ -26,7 +26,9 @@ impl Evaluator<'_> {
         let regex = anchored(pattern)
             .map_err(|_| error(format!("invalid regular expression in label_replace(): {pattern}")))?;
         if !is_valid_name(dst) {
-            return Err(error(format!("invalid destination label name in label_replace(): {dst}")));
+            return Err(error(format!(
+                "invalid destination label name in label_replace(): {dst}"
+            )));
         }
         let mut series = self.vector(vector, grid)?;
         let mut value = String::new();
@@ -49,7 +51,9 @@ impl Evaluator<'_> {
         let (dst, separator) = (self.text(dst)?, self.text(separator)?);
         let sources = sources.iter().map(|s| self.text(s)).collect::<Result<Vec<_>, _>>()?;
         let error = |what: &str, name: &str| {
-            Err(QueryError::Execution(format!("invalid {what} label name in label_join(): {name}")))
+            Err(QueryError::Execution(format!(
+                "invalid {what} label name in label_join(): {name}"
+            )))
         };
         if let Some(bad) = sources.iter().find(|s| !is_valid_name(s)) {
             return error("source", bad);

@@ -48,13 +48,7 @@ pub(super) fn signature(matching: &Matching, labels: &Labels) -> Labels {
 pub(super) const fn changes_meaning(op: BinaryOp) -> bool {
     matches!(
         op,
-        BinaryOp::Add
-            | BinaryOp::Sub
-            | BinaryOp::Mul
-            | BinaryOp::Div
-            | BinaryOp::Mod
-            | BinaryOp::Pow
-            | BinaryOp::Atan2
+        BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod | BinaryOp::Pow | BinaryOp::Atan2
     )
 }
 

@@ -66,7 +66,10 @@ impl Notes {
     /// A classic bucket without a usable `le`.
     pub(crate) fn bad_bucket(&mut self, metric: &str, le: &str, span: Span) {
         let le = quote(le);
-        let text = format!("bucket label \"le\" is missing or has a malformed value of {le}{}", of(metric));
+        let text = format!(
+            "bucket label \"le\" is missing or has a malformed value of {le}{}",
+            of(metric)
+        );
         self.add(Level::Warning, text, span);
     }
 
@@ -79,8 +82,7 @@ impl Notes {
     /// `rate` over something whose name is not a counter's.
     pub(crate) fn maybe_not_a_counter(&mut self, metric: &str, span: Span) {
         let name = quote(metric);
-        let text =
-            format!("metric might not be a counter, name does not end in _total/_sum/_count/_bucket: {name}");
+        let text = format!("metric might not be a counter, name does not end in _total/_sum/_count/_bucket: {name}");
         self.add(Level::Info, text, span);
     }
 
@@ -91,7 +93,12 @@ impl Notes {
              https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile){}",
             of(metric)
         );
-        if let Some(had) = self.0.iter_mut().find(|n| n.text == text).and_then(|n| n.repair.as_mut()) {
+        if let Some(had) = self
+            .0
+            .iter_mut()
+            .find(|n| n.text == text)
+            .and_then(|n| n.repair.as_mut())
+        {
             had.merge(&repair);
             return;
         }
@@ -237,7 +244,9 @@ mod tests {
         );
         assert_eq!(
             infos,
-            ["PromQL info: metric might not be a counter, name does not end in _total/_sum/_count/_bucket: \"x\" (1:6)"]
+            [
+                "PromQL info: metric might not be a counter, name does not end in _total/_sum/_count/_bucket: \"x\" (1:6)"
+            ]
         );
     }
 

@@ -6,7 +6,7 @@ use model::{Column, Millis};
 
 use super::quantile::{Sorted, quantile};
 use super::regression::Line;
-use super::sum::{Mean, Sum};
+use super::sum::{Mean, Sum, no_distance};
 use super::window::{Fold, Frame, fold};
 
 /// Buffers used again from series to series.
@@ -138,8 +138,7 @@ impl Fold for Moments {
         Self {
             count: 1.0,
             mean: value,
-            // Zero, or NaN for an infinity: it has no distance from itself.
-            squares: value - value,
+            squares: no_distance(value),
         }
     }
 
@@ -205,13 +204,7 @@ pub(crate) fn resets(frame: &Frame, column: &Column, scratch: &mut Scratch, out:
 }
 
 /// Counts the neighbours within each window for which `counts` holds.
-fn pairs(
-    frame: &Frame,
-    column: &Column,
-    marks: &mut Vec<u32>,
-    out: &mut [f64],
-    counts: impl Fn(f64, f64) -> bool,
-) {
+fn pairs(frame: &Frame, column: &Column, marks: &mut Vec<u32>, out: &mut [f64], counts: impl Fn(f64, f64) -> bool) {
     marks.clear();
     let mut before = None;
     let mut count = 0;
@@ -231,12 +224,7 @@ pub(crate) fn each(frame: &Frame, column: &Column, out: &mut [f64], f: impl Fn(&
 }
 
 /// `double_exponential_smoothing` with smoothing and trend factors between 0 and 1.
-pub(crate) fn smooth(
-    factors: impl Fn(usize) -> (f64, f64),
-    frame: &Frame,
-    column: &Column,
-    out: &mut [f64],
-) {
+pub(crate) fn smooth(factors: impl Fn(usize) -> (f64, f64), frame: &Frame, column: &Column, out: &mut [f64]) {
     frame.each(column, |step, window| {
         let values = &column.values[window];
         if values.len() < 2 {

@@ -34,8 +34,7 @@ pub(crate) fn map<S: Default, T: Send>(
             if range.start >= count {
                 break;
             }
-            let results: Result<Vec<T>, QueryError> =
-                range.filter_map(|i| f(&mut scratch, i).transpose()).collect();
+            let results: Result<Vec<T>, QueryError> = range.filter_map(|i| f(&mut scratch, i).transpose()).collect();
             failed.fetch_or(results.is_err(), Ordering::Relaxed);
             lock(&done).push((batch, results));
         }
@@ -74,7 +73,11 @@ mod tests {
 
     #[test]
     fn an_error_ends_the_work() {
-        let failing = map::<(), ()>(4, 1000, |(), i| if i == 500 { Err(QueryError::Timeout) } else { Ok(None) });
+        let failing = map::<(), ()>(
+            4,
+            1000,
+            |(), i| if i == 500 { Err(QueryError::Timeout) } else { Ok(None) },
+        );
         assert_eq!(failing, Err(QueryError::Timeout));
     }
 }

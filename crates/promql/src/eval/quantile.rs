@@ -80,7 +80,10 @@ mod tests {
             (-1.0, &[1.0], f64::NEG_INFINITY),
             (2.0, &[1.0], f64::INFINITY),
         ] {
-            assert!((quantile(q, values) - want).abs() < 1e-12 || quantile(q, values) == want, "{q} {values:?}");
+            assert!(
+                (quantile(q, values) - want).abs() < 1e-12 || quantile(q, values) == want,
+                "{q} {values:?}"
+            );
         }
         assert!(quantile(0.2, &[f64::NAN, 0.0, 1.0]).is_nan());
         assert!(quantile(0.5, &[]).is_nan());
@@ -90,7 +93,13 @@ mod tests {
     fn a_sliding_window_stays_sorted() {
         let mut random = fastrand::Rng::with_seed(3);
         let all: Vec<f64> = (0..200)
-            .map(|_| if random.u8(..) < 20 { f64::NAN } else { f64::from(random.u8(..)) })
+            .map(|_| {
+                if random.u8(..) < 20 {
+                    f64::NAN
+                } else {
+                    f64::from(random.u8(..))
+                }
+            })
             .collect();
         for width in [1, 5, 40] {
             let mut sorted = Sorted::default();

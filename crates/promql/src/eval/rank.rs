@@ -124,14 +124,7 @@ fn count_is_fine(params: &Params) -> Result<bool, QueryError> {
 }
 
 /// Chooses among the members of a group that have a sample at `step`.
-fn pick(
-    op: AggregateOp,
-    param: f64,
-    series: &[Series],
-    group: &[usize],
-    step: usize,
-    picked: &mut Vec<(f64, usize)>,
-) {
+fn pick(op: AggregateOp, param: f64, series: &[Series], group: &[usize], step: usize, picked: &mut Vec<(f64, usize)>) {
     let all = group.iter().map(|i| (series[*i].values[step], *i));
     let mut present = all.filter(|(value, _)| is_present(*value));
     // A fraction of a series is none; the count is below 2^63 here.

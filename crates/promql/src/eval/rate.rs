@@ -62,7 +62,11 @@ pub(crate) fn instant(change: Change, frame: &Frame, column: &Column, out: &mut 
         let (from, to) = (column.values[before], column.values[last]);
         let difference = if change.counter && to < from { to } else { to - from };
         let seconds = seconds(column.times[last] - column.times[before]);
-        out[step] = if change.per_second { difference / seconds } else { difference };
+        out[step] = if change.per_second {
+            difference / seconds
+        } else {
+            difference
+        };
     });
 }
 
@@ -190,7 +194,10 @@ mod tests {
             for width in [2, 5, 50, 200] {
                 let mut resets = Resets::of(&values).expect("random values decrease");
                 for first in 0..values.len() - width {
-                    let (got, want) = (resets.between(&values, first, first + width), naive(&values, first, first + width));
+                    let (got, want) = (
+                        resets.between(&values, first, first + width),
+                        naive(&values, first, first + width),
+                    );
                     assert!(got == want || (got - want).abs() <= want.abs() * 1e-12, "{got} {want}");
                 }
             }
@@ -200,10 +207,23 @@ mod tests {
     #[test]
     fn a_rate_reaches_to_the_ends_of_its_window() {
         let grid = Grid::instant(60_000);
-        let frame = Frame { grid, at: None, offset: 0, range: 60_000 };
+        let frame = Frame {
+            grid,
+            at: None,
+            offset: 0,
+            range: 60_000,
+        };
         let mut out = [super::super::series::ABSENT];
-        let change = Change { counter: true, per_second: true };
-        extrapolated(change, &frame, &column(&[0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0]), &mut out);
+        let change = Change {
+            counter: true,
+            per_second: true,
+        };
+        extrapolated(
+            change,
+            &frame,
+            &column(&[0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0]),
+            &mut out,
+        );
         assert_eq!(out[0], 1.0);
         extrapolated(change, &frame, &column(&[5.0]), &mut [0.0]);
     }

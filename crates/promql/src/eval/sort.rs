@@ -40,7 +40,10 @@ impl Evaluator<'_> {
 fn by_labels(names: &[&str], a: &Series, b: &Series) -> Ordering {
     let value = |s: &Series, name: &str| s.labels.get(name).unwrap_or("").to_owned();
     let named = names.iter().map(|name| natural(&value(a, name), &value(b, name)));
-    named.into_iter().find(|o| o.is_ne()).unwrap_or_else(|| a.labels.cmp(&b.labels))
+    named
+        .into_iter()
+        .find(|o| o.is_ne())
+        .unwrap_or_else(|| a.labels.cmp(&b.labels))
 }
 
 /// Compares so that `a10` comes after `a2`: runs of digits count as numbers.
@@ -48,7 +51,11 @@ fn natural(a: &str, b: &str) -> Ordering {
     let (mut a_rest, mut b_rest) = (a, b);
     while !a_rest.is_empty() && !b_rest.is_empty() {
         let (x, y) = (run(a_rest), run(b_rest));
-        let ordering = if is_digits(x) && is_digits(y) { by_number(x, y) } else { x.cmp(y) };
+        let ordering = if is_digits(x) && is_digits(y) {
+            by_number(x, y)
+        } else {
+            x.cmp(y)
+        };
         if ordering.is_ne() {
             return ordering;
         }
@@ -81,7 +88,14 @@ mod tests {
 
     #[test]
     fn digits_within_names_count_as_numbers() {
-        for (a, b) in [("a2", "a10"), ("", "a"), ("2", "10"), ("1.2.9", "1.2.10"), ("a", "a1"), ("01", "2")] {
+        for (a, b) in [
+            ("a2", "a10"),
+            ("", "a"),
+            ("2", "10"),
+            ("1.2.9", "1.2.10"),
+            ("a", "a1"),
+            ("01", "2"),
+        ] {
             assert_eq!(natural(a, b), Ordering::Less, "{a} {b}");
             assert_eq!(natural(b, a), Ordering::Greater, "{b} {a}");
         }

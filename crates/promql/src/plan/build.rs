@@ -4,7 +4,9 @@ use model::Millis;
 use model::text::Span;
 
 use super::duration::{Context, length, resolve};
-use super::{Aggregate, Binary, Grouping, Instant, Kind, Node, Range, RangeCall, Ranged, Select, Subquery};
+use super::{
+    Aggregate, Binary, Grouping, InstantFunction, Kind, Node, RangeCall, RangeFunction, Ranged, Select, Subquery,
+};
 use crate::ast::{self, AggregateOp, At, DurationExpr, Expr, ExprKind, RangeExtension};
 use crate::engine::EngineOptions;
 
@@ -47,7 +49,11 @@ struct Planned {
 
 impl Planned {
     fn settle(self) -> Node {
-        if self.invariant && self.wrap { invariant(self.node) } else { self.node }
+        if self.invariant && self.wrap {
+            invariant(self.node)
+        } else {
+            self.node
+        }
     }
 }
 
@@ -102,7 +108,11 @@ impl Builder<'_> {
         }
         let (lhs, rhs) = (self.node(&binary.lhs)?, self.node(&binary.rhs)?);
         let both = lhs.invariant && rhs.invariant;
-        let (lhs, rhs) = if both { (lhs.node, rhs.node) } else { (lhs.settle(), rhs.settle()) };
+        let (lhs, rhs) = if both {
+            (lhs.node, rhs.node)
+        } else {
+            (lhs.settle(), rhs.settle())
+        };
         let kind = Kind::Binary(Box::new(Binary {
             op: binary.op,
             lhs,
@@ -119,7 +129,10 @@ impl Builder<'_> {
 
     fn aggregate(&self, aggregate: &ast::Aggregate, span: Span) -> Built<Planned> {
         match aggregate.op {
-            AggregateOp::Limitk => self.experimental("limitk() is experimental and must be enabled with --enable-feature=promql-experimental-functions", span)?,
+            AggregateOp::Limitk => self.experimental(
+                "limitk() is experimental and must be enabled with --enable-feature=promql-experimental-functions",
+                span,
+            )?,
             AggregateOp::LimitRatio => {
                 self.experimental("limit_ratio() is experimental and must be enabled with --enable-feature=promql-experimental-functions", span)?;
             }
@@ -150,6 +163,18 @@ impl Builder<'_> {
         if function.experimental {
             self.experimental(&format!("function {:?} is not enabled", function.name), span)?;
         }
+        // The parser sees to this; a tree may come from elsewhere.
+        let required = function.args.len() - usize::from(function.variadic != 0);
+        if args.len() < required {
+            let name = function.name;
+            return Err((
+                format!(
+                    "expected {required} argument(s) in call to {name:?}, got {}",
+                    args.len()
+                ),
+                span,
+            ));
+        }
         if let Some(value) = self.context(function.name) {
             return Ok(Planned {
                 node: Node {
@@ -160,18 +185,24 @@ impl Builder<'_> {
                 wrap: false,
             });
         }
-        if let Some(range) = Range::named(function.name) {
+        if let Some(range) = RangeFunction::named(function.name) {
             return self.range_call(range, function.name, args, span);
         }
-        let Some(function) = Instant::named(function.name) else {
-            return Err((format!("function {:?} is not known to the evaluator", function.name), span));
+        let Some(function) = InstantFunction::named(function.name) else {
+            return Err((
+                format!("function {:?} is not known to the evaluator", function.name),
+                span,
+            ));
         };
         let planned = args.iter().map(|a| self.node(a)).collect::<Built<Vec<_>>>()?;
         let same_args = planned.iter().all(|p| p.invariant);
         // `timestamp(x @ 1)` is fixed, `timestamp(abs(x @ 1))` tells the time of the step.
         let selectors = planned.iter().all(|p| matches!(p.node.kind, Kind::Select(_)));
-        let fixed = same_args && (!function.depends_on_time() || (function == Instant::Timestamp && selectors));
-        let args = planned.into_iter().map(|p| if fixed { p.node } else { p.settle() }).collect();
+        let fixed = same_args && (!function.depends_on_time() || (function == InstantFunction::Timestamp && selectors));
+        let args = planned
+            .into_iter()
+            .map(|p| if fixed { p.node } else { p.settle() })
+            .collect();
         Ok(Planned {
             node: Node {
                 kind: Kind::Call(function, args),
@@ -182,7 +213,7 @@ impl Builder<'_> {
         })
     }
 
-    fn range_call(&self, function: Range, name: &'static str, args: &[Expr], span: Span) -> Built<Planned> {
+    fn range_call(&self, function: RangeFunction, name: &'static str, args: &[Expr], span: Span) -> Built<Planned> {
         let mut params = Vec::new();
         let mut ranged = None;
         for arg in args {
@@ -197,8 +228,11 @@ impl Builder<'_> {
         let Some(((arg, fixed_arg), arg_span)) = ranged else {
             return Err((format!("expected type range vector in call to function {name:?}"), span));
         };
-        let fixed = fixed_arg && function != Range::PredictLinear && params.iter().all(|p| p.invariant);
-        let params = params.into_iter().map(|p| if fixed { p.node } else { p.settle() }).collect();
+        let fixed = fixed_arg && function != RangeFunction::PredictLinear && params.iter().all(|p| p.invariant);
+        let params = params
+            .into_iter()
+            .map(|p| if fixed { p.node } else { p.settle() })
+            .collect();
         let kind = Kind::Range(Box::new(RangeCall {
             function,
             name,
@@ -232,7 +266,11 @@ impl Builder<'_> {
                 let step = subquery.step.as_ref().map(|s| self.length(s)).transpose()?;
                 let at = subquery.at.map(|at| self.at(at));
                 let ranged = Ranged::Subquery(Box::new(Subquery {
-                    inner: if inner.invariant { invariant(inner.node) } else { inner.node },
+                    inner: if inner.invariant {
+                        invariant(inner.node)
+                    } else {
+                        inner.node
+                    },
                     range,
                     step: step.unwrap_or(self.options.subquery_step).max(1),
                     offset: self.offset(subquery.offset.as_ref())?,
@@ -274,7 +312,9 @@ impl Builder<'_> {
     }
 
     fn offset(&self, offset: Option<&DurationExpr>) -> Built<Millis> {
-        offset.map_or(Ok(0), |expr| resolve(expr, self.durations()).map_err(|e| (e, expr.span)))
+        offset.map_or(Ok(0), |expr| {
+            resolve(expr, self.durations()).map_err(|e| (e, expr.span))
+        })
     }
 
     fn length(&self, expr: &DurationExpr) -> Built<Millis> {

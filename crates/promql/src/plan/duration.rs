@@ -34,7 +34,10 @@ pub(super) fn resolve(expr: &DurationExpr, context: Context) -> Result<Millis, S
     if millis.abs() > DURATION_MAX as f64 {
         return Err(at(expr, "duration is out of range"));
     }
-    #[expect(clippy::cast_possible_truncation, reason = "the range is checked above; the fraction is dropped")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the range is checked above; the fraction is dropped"
+    )]
     Ok(millis as Millis)
 }
 

@@ -2,8 +2,7 @@
 
 /// Functions over the samples of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the function of that name")]
-pub(crate) enum Range {
+pub(crate) enum RangeFunction {
     AbsentOverTime,
     AvgOverTime,
     Changes,
@@ -35,8 +34,7 @@ pub(crate) enum Range {
 
 /// Functions over an instant vector, a scalar or texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the function of that name, or a family of functions")]
-pub(crate) enum Instant {
+pub(crate) enum InstantFunction {
     Absent,
     Calendar(Calendar),
     Clamp,
@@ -60,7 +58,6 @@ pub(crate) enum Instant {
 
 /// Parts of a date in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the function of that name")]
 pub(crate) enum Calendar {
     DayOfMonth,
     DayOfWeek,
@@ -87,7 +84,6 @@ pub(crate) enum Histogram {
 
 /// The order of an instant query's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the function of that name")]
 pub(crate) enum SortBy {
     Value { descending: bool },
     Label { descending: bool },
@@ -95,7 +91,6 @@ pub(crate) enum SortBy {
 
 /// Functions of one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the function of that name")]
 pub(crate) enum Math {
     Abs,
     Acos,
@@ -122,7 +117,7 @@ pub(crate) enum Math {
     Tanh,
 }
 
-impl Range {
+impl RangeFunction {
     /// The function of this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -163,7 +158,7 @@ impl Range {
     }
 }
 
-impl Instant {
+impl InstantFunction {
     /// The function of this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {

@@ -79,7 +79,7 @@ fn judge(args: &CheckArgs, file: &Path) -> anyhow::Result<Verdict> {
     Ok(match args.kind {
         CheckKind::Rules => rule_file(&name, &text),
         CheckKind::Prometheus => prometheus(&name, &text, &folder),
-        CheckKind::Config => Verdict::of(config::watchfire::Config::parse(&name, &text).map(drop)),
+        CheckKind::Config => Verdict::of(config::watchfire::Config::parse(&name, &text, &folder).map(drop)),
         CheckKind::Alertmanager => Verdict::of(config::alertmanager::Config::parse(&name, &text).map(drop)),
         CheckKind::Metrics => unreachable!("BUG: pages are judged as bytes above"),
     })

@@ -1,26 +1,7 @@
 //! What must hold between the keys of a kind. Messages are worded so that a search for Prometheus' finds them.
 
-use super::Found;
-use super::kinds::Check;
+use crate::shape::{Check, Found, all_given, fault, one_of};
 use crate::url::Url;
-
-fn fault(key: &'static str, message: impl Into<String>) -> Check {
-    Err((key, message.into()))
-}
-
-/// Refuses the first of the keys that is empty.
-fn all_given(found: &Found, keys: &[(&'static str, &str)]) -> Check {
-    let missing = keys.iter().find(|(key, _)| found.text(key).is_empty());
-    missing.map_or(Ok(()), |(key, message)| fault(key, *message))
-}
-
-fn one_of(key: &'static str, value: &str, allowed: &[&str], message: &str) -> Check {
-    if allowed.contains(&value) {
-        Ok(())
-    } else {
-        fault(key, message)
-    }
-}
 
 /// A URL with `http` or `https` and a host.
 fn web_url(found: &Found) -> Check {
@@ -36,6 +17,14 @@ fn web_url(found: &Found) -> Check {
         return fault("url", "host is missing in URL");
     }
     Ok(())
+}
+
+fn basic(found: &Found) -> bool {
+    found.http.as_ref().is_some_and(|http| http.basic_auth.is_some())
+}
+
+fn bearer(found: &Found) -> bool {
+    found.http.as_ref().is_some_and(|http| http.authorization.is_some())
 }
 
 fn one_secret(found: &Found) -> Check {
@@ -123,10 +112,11 @@ pub(super) fn aws(found: &Found) -> Check {
 }
 
 pub(super) fn ec2(found: &Found) -> Check {
-    match found.number("empty filters") {
-        Some(_) => fault("filters", "EC2 SD configuration filter values cannot be empty"),
-        None => Ok(()),
+    let empty = found.sections("filters").any(|filter| filter.list("values").is_empty());
+    if empty {
+        return fault("filters", "EC2 SD configuration filter values cannot be empty");
     }
+    Ok(())
 }
 
 pub(super) fn azure(found: &Found) -> Check {
@@ -161,13 +151,13 @@ pub(super) fn consul(found: &Found) -> Check {
         return fault("server", "consul SD configuration requires a server address");
     }
     let user = !found.text("username").is_empty() || !found.text("password").is_empty();
-    if user && found.http.basic_auth.is_some() {
+    if user && basic(found) {
         return fault(
             "basic_auth",
             "at most one of consul SD configuration username and password and basic auth can be configured",
         );
     }
-    let other = found.http.authorization.is_some() || found.http.oauth2.is_some();
+    let other = bearer(found) || found.http.as_ref().is_some_and(|http| http.oauth2.is_some());
     if !found.text("token").is_empty() && other {
         return fault(
             "token",
@@ -253,13 +243,13 @@ pub(super) fn marathon(found: &Found) -> Check {
     if token.is_empty() && file.is_empty() {
         return Ok(());
     }
-    if found.http.basic_auth.is_some() {
+    if basic(found) {
         return fault(
             "basic_auth",
             "marathon_sd: at most one of basic_auth, auth_token & auth_token_file must be configured",
         );
     }
-    if found.http.authorization.is_some() {
+    if bearer(found) {
         // A bearer token has become an authorization by now, so one message speaks of both.
         return fault(
             "auth_token",

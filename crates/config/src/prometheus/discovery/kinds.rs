@@ -1,47 +1,12 @@
 //! The kinds of discovery: keys, types, and the check between them.
 
-use super::Found;
 use super::checks;
-
-/// A kind of discovery.
-pub(super) struct Kind {
-    /// The key in a job.
-    pub(super) key: &'static str,
-    /// Whether the keys of an HTTP client may stand beside its own.
-    pub(super) http: bool,
-    /// Its own keys.
-    pub(super) keys: &'static [(&'static str, Type)],
-    /// What must hold; the fault is placed at the key.
-    pub(super) check: fn(&Found) -> Check,
-}
-
-/// Fine, or the key at fault with the message.
-pub(super) type Check = Result<(), (&'static str, String)>;
-
-/// The type of a key's value.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Type {
-    /// A text or a secret.
-    Text,
-    /// True or false.
-    Flag,
-    /// A whole number.
-    Int,
-    /// A duration.
-    Span,
-    /// Texts.
-    List,
-    /// Texts by name.
-    Map,
-    /// A TLS section.
-    Tls,
-    /// Names with values.
-    Filters,
-}
-
-use Type::{Filters, Flag, Int, List, Map, Span, Text, Tls};
+use crate::shape::Type::{self, Flag, HttpInline, Int, List, Many, Map, Span, Text, Tls};
+use crate::shape::{Shape, fine};
 
 const REFRESH: (&str, Type) = ("refresh_interval", Span);
+/// The keys of an HTTP client stand beside the kind's own.
+const HTTP: (&str, Type) = ("", HttpInline);
 const PORT: (&str, Type) = ("port", Int);
 
 /// Keys that every kind of Amazon's has.
@@ -49,99 +14,102 @@ macro_rules! amazon {
     ($($more:expr),*) => {
         &[
             ("region", Text), ("endpoint", Text), ("access_key", Text), ("secret_key", Text), ("profile", Text),
-            ("role_arn", Text), ("external_id", Text), REFRESH, PORT, $($more),*
+            ("role_arn", Text), ("external_id", Text), HTTP, REFRESH, PORT, $($more),*
         ]
     };
 }
 
-fn fine(_: &Found) -> Check {
-    Ok(())
-}
+/// Names with values.
+const FILTER: Shape = Shape {
+    key: "filters",
+    keys: &[("name", Text), ("values", List)],
+    check: fine,
+};
 
-pub(super) const KINDS: &[Kind] = &[
-    Kind {
+pub(super) const KINDS: &[Shape] = &[
+    Shape {
         key: "file_sd_configs",
-        http: false,
         keys: &[("files", List), REFRESH],
         check: checks::file,
     },
-    Kind {
+    Shape {
         key: "http_sd_configs",
-        http: true,
-        keys: &[("url", Text), REFRESH],
+        keys: &[HTTP, ("url", Text), REFRESH],
         check: checks::http,
     },
-    Kind {
+    Shape {
         key: "dns_sd_configs",
-        http: false,
         keys: &[("names", List), REFRESH, ("type", Text), PORT],
         check: checks::dns,
     },
-    Kind {
+    Shape {
         key: "docker_sd_configs",
-        http: true,
         keys: &[
+            HTTP,
             ("host", Text),
             PORT,
-            ("filters", Filters),
+            ("filters", Many(&FILTER)),
             ("host_networking_host", Text),
             REFRESH,
             ("match_first_network", Flag),
         ],
         check: checks::docker,
     },
-    Kind {
+    Shape {
         key: "dockerswarm_sd_configs",
-        http: true,
-        keys: &[("host", Text), ("role", Text), PORT, ("filters", Filters), REFRESH],
+        keys: &[
+            HTTP,
+            ("host", Text),
+            ("role", Text),
+            PORT,
+            ("filters", Many(&FILTER)),
+            REFRESH,
+        ],
         check: checks::dockerswarm,
     },
-    Kind {
+    Shape {
         key: "aws_sd_configs",
-        http: true,
-        keys: amazon![("role", Text), ("filters", Filters), ("clusters", List)],
+        keys: amazon![("role", Text), ("filters", Many(&FILTER)), ("clusters", List)],
         check: checks::aws,
     },
-    Kind {
+    Shape {
         key: "ec2_sd_configs",
-        http: true,
-        keys: amazon![("filters", Filters)],
+        keys: amazon![("filters", Many(&FILTER))],
         check: checks::ec2,
     },
-    Kind {
+    Shape {
         key: "ecs_sd_configs",
-        http: true,
         keys: amazon![("clusters", List), ("request_concurrency", Int)],
         check: fine,
     },
-    Kind {
+    Shape {
         key: "elasticache_sd_configs",
-        http: true,
         keys: amazon![("clusters", List), ("request_concurrency", Int)],
         check: fine,
     },
-    Kind {
+    Shape {
         key: "lightsail_sd_configs",
-        http: true,
         keys: amazon![],
         check: fine,
     },
-    Kind {
+    Shape {
         key: "msk_sd_configs",
-        http: true,
         keys: amazon![("clusters", List), ("request_concurrency", Int)],
         check: fine,
     },
-    Kind {
+    Shape {
         key: "rds_sd_configs",
-        http: true,
-        keys: amazon![("clusters", List), ("filters", Filters), ("request_concurrency", Int)],
+        keys: amazon![
+            ("clusters", List),
+            ("filters", Many(&FILTER)),
+            ("request_concurrency", Int)
+        ],
         check: fine,
     },
-    Kind {
+    Shape {
         key: "azure_sd_configs",
-        http: true,
         keys: &[
+            HTTP,
             ("environment", Text),
             PORT,
             ("subscription_id", Text),
@@ -154,10 +122,10 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         check: checks::azure,
     },
-    Kind {
+    Shape {
         key: "consul_sd_configs",
-        http: true,
         keys: &[
+            HTTP,
             ("server", Text),
             ("path_prefix", Text),
             ("token", Text),
@@ -178,21 +146,18 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         check: checks::consul,
     },
-    Kind {
+    Shape {
         key: "digitalocean_sd_configs",
-        http: true,
-        keys: &[REFRESH, PORT, ("role", Text)],
+        keys: &[HTTP, REFRESH, PORT, ("role", Text)],
         check: checks::digitalocean,
     },
-    Kind {
+    Shape {
         key: "eureka_sd_configs",
-        http: true,
-        keys: &[("server", Text), REFRESH],
+        keys: &[HTTP, ("server", Text), REFRESH],
         check: checks::eureka,
     },
-    Kind {
+    Shape {
         key: "gce_sd_configs",
-        http: false,
         keys: &[
             ("project", Text),
             ("zone", Text),
@@ -203,34 +168,36 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         check: checks::gce,
     },
-    Kind {
+    Shape {
         key: "hetzner_sd_configs",
-        http: true,
-        keys: &[REFRESH, PORT, ("role", Text), ("label_selector", Text)],
+        keys: &[HTTP, REFRESH, PORT, ("role", Text), ("label_selector", Text)],
         check: checks::hetzner,
     },
-    Kind {
+    Shape {
         key: "ionos_sd_configs",
-        http: true,
-        keys: &[("datacenter_id", Text), REFRESH, PORT],
+        keys: &[HTTP, ("datacenter_id", Text), REFRESH, PORT],
         check: checks::ionos,
     },
-    Kind {
+    Shape {
         key: "kuma_sd_configs",
-        http: true,
-        keys: &[REFRESH, ("fetch_timeout", Span), ("server", Text), ("client_id", Text)],
+        keys: &[
+            HTTP,
+            REFRESH,
+            ("fetch_timeout", Span),
+            ("server", Text),
+            ("client_id", Text),
+        ],
         check: checks::kuma,
     },
-    Kind {
+    Shape {
         key: "linode_sd_configs",
-        http: true,
-        keys: &[REFRESH, PORT, ("tag_separator", Text), ("region", Text)],
+        keys: &[HTTP, REFRESH, PORT, ("tag_separator", Text), ("region", Text)],
         check: fine,
     },
-    Kind {
+    Shape {
         key: "marathon_sd_configs",
-        http: true,
         keys: &[
+            HTTP,
             ("servers", List),
             REFRESH,
             ("auth_token", Text),
@@ -238,22 +205,20 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         check: checks::marathon,
     },
-    Kind {
+    Shape {
         key: "nerve_sd_configs",
-        http: false,
         keys: &[("servers", List), ("paths", List), ("timeout", Span)],
         check: |found| checks::zookeeper("nerve", found),
     },
-    Kind {
+    Shape {
         key: "serverset_sd_configs",
-        http: false,
         keys: &[("servers", List), ("paths", List), ("timeout", Span)],
         check: |found| checks::zookeeper("serverset", found),
     },
-    Kind {
+    Shape {
         key: "nomad_sd_configs",
-        http: true,
         keys: &[
+            HTTP,
             ("allow_stale", Flag),
             ("namespace", Text),
             REFRESH,
@@ -263,10 +228,10 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         check: checks::nomad,
     },
-    Kind {
+    Shape {
         key: "oci_sd_configs",
-        http: true,
         keys: &[
+            HTTP,
             ("auth", Text),
             ("tenancy", Text),
             ("user", Text),
@@ -281,9 +246,8 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         check: checks::oci,
     },
-    Kind {
+    Shape {
         key: "openstack_sd_configs",
-        http: false,
         keys: &[
             ("identity_endpoint", Text),
             ("username", Text),
@@ -306,10 +270,10 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         check: checks::openstack,
     },
-    Kind {
+    Shape {
         key: "outscale_sd_configs",
-        http: true,
         keys: &[
+            HTTP,
             ("endpoint", Text),
             ("region", Text),
             ("access_key", Text),
@@ -320,9 +284,8 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         check: checks::outscale,
     },
-    Kind {
+    Shape {
         key: "ovhcloud_sd_configs",
-        http: false,
         keys: &[
             ("endpoint", Text),
             ("application_key", Text),
@@ -333,10 +296,10 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         check: checks::ovhcloud,
     },
-    Kind {
+    Shape {
         key: "puppetdb_sd_configs",
-        http: true,
         keys: &[
+            HTTP,
             ("url", Text),
             ("query", Text),
             ("include_parameters", Flag),
@@ -345,10 +308,10 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         check: checks::puppetdb,
     },
-    Kind {
+    Shape {
         key: "scaleway_sd_configs",
-        http: true,
         keys: &[
+            HTTP,
             ("project_id", Text),
             ("api_url", Text),
             ("zone", Text),
@@ -363,10 +326,10 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         check: checks::scaleway,
     },
-    Kind {
+    Shape {
         key: "stackit_sd_configs",
-        http: true,
         keys: &[
+            HTTP,
             ("project", Text),
             REFRESH,
             PORT,
@@ -380,9 +343,8 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         check: checks::stackit,
     },
-    Kind {
+    Shape {
         key: "triton_sd_configs",
-        http: false,
         keys: &[
             ("account", Text),
             ("role", Text),
@@ -396,10 +358,10 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         check: checks::triton,
     },
-    Kind {
+    Shape {
         key: "uyuni_sd_configs",
-        http: true,
         keys: &[
+            HTTP,
             ("server", Text),
             ("username", Text),
             ("password", Text),
@@ -409,10 +371,9 @@ pub(super) const KINDS: &[Kind] = &[
         ],
         check: checks::uyuni,
     },
-    Kind {
+    Shape {
         key: "vultr_sd_configs",
-        http: true,
-        keys: &[REFRESH, PORT],
+        keys: &[HTTP, REFRESH, PORT],
         check: fine,
     },
 ];
