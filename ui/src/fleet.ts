@@ -49,6 +49,8 @@ const polls = createRoot(() => ({
   targets: poll(api.targets, REFRESH_MS * 2),
   fresh: poll((signal) => api.query(FRESHNESS, signal), REFRESH_MS),
   agent: poll((signal) => api.query('watchfire_gpu_up{UUID!=""}', signal), REFRESH_MS),
+  // GPUs that should be there, by the bus, and do not answer: they may have no series at all.
+  missing: poll((signal) => api.query("sum(watchfire_gpus_expected - watchfire_gpus_present)", signal), REFRESH_MS),
   // What was here in the last day: a GPU must not vanish from the screen because it vanished from the data.
   seen: poll((signal) => {
     const now = hubNow();
@@ -240,17 +242,22 @@ export const verdict = createRoot(() => createMemo((): Verdict => {
   return judgeAll();
 }));
 
+const SILENT = new Set<Condition>(["unknown", "hung", "lost"]);
+
 function judgeAll(): Verdict {
   const critical = firing().filter((alert) => severityOf(alert.labels) === "critical");
   const warning = firing().filter((alert) => severityOf(alert.labels) === "warning");
   const unknown = gpus().filter((gpu) => gpu.condition === "unknown");
   const down = (polls.targets.data()?.activeTargets ?? []).filter((target) => target.health === "down");
   const blind = blindness();
+  // Those the page knows by name are told of by their condition.
+  const nameless = (api.numberOf(polls.missing.current()?.[0]?.value[1] ?? "0") ?? 0) - gpus().filter((gpu) => gpu.stale || SILENT.has(gpu.condition)).length;
 
   const counts = [
     critical.length > 0 ? `${critical.length} critical` : "",
     warning.length > 0 ? plural(warning.length, "warning") : "",
     unknown.length > 0 ? `${plural(unknown.length, "GPU")} unknown` : "",
+    nameless > 0 ? `${plural(nameless, "GPU")} missing` : "",
     down.length > 0 ? `${plural(down.length, "target")} down` : "",
   ].filter(Boolean);
   const first = [...critical, ...warning][0];
@@ -258,8 +265,9 @@ function judgeAll(): Verdict {
     const detail = first
       ? first.annotations["summary"] ?? first.labels["alertname"] ?? ""
       : unknown[0] ? `GPU ${unknown[0].index} on ${unknown[0].host}: ${unknown[0].reason}`
+      : nameless > 0 ? "Fewer GPUs answer than sit on the bus."
       : down[0] ? `${down[0].labels["instance"]}: ${down[0].lastError || "no answer"}` : "";
-    const level = critical.length > 0 ? "critical" : warning.length > 0 || down.length > 0 ? "warning" : "unknown";
+    const level = critical.length > 0 ? "critical" : warning.length > 0 || nameless > 0 || down.length > 0 ? "warning" : "unknown";
     return { level, answer: counts.join(", "), detail };
   }
   if (blind) return { level: "unknown", ...blind };

@@ -154,8 +154,13 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
           absent={absent(["DCGM_FI_DEV_PCIE_REPLAY_COUNTER"], "The driver did not give it.")}
           queries={[{ expr: rate(of("DCGM_FI_DEV_PCIE_REPLAY_COUNTER")), legend: "replays" }]} />
         <Panel title="NVLink" unit="bytes_per_second" min={0} folded="average" marks={marks()}
-          absent={absent(["DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"], "The board has no NVLink, or its links are down.")}
-          queries={[{ expr: gauge(of("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL")), legend: "all links", scale: 1024 * 1024 }]} />
+          absent={absent(["DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "DCGM_FI_PROF_NVLINK_RX_BYTES"], "The board has no NVLink, or its links are down.")}
+          queries={[
+            { expr: gauge(of("DCGM_FI_PROF_NVLINK_RX_BYTES")), legend: "received" },
+            { expr: gauge(of("DCGM_FI_PROF_NVLINK_TX_BYTES")), legend: "sent" },
+            // A counter of 10⁶ bytes.
+            { expr: rate(of("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL")), legend: "all links, both ways", scale: 1e6 },
+          ]} />
       </div>
     </Show>
   );
