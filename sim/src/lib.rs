@@ -32,7 +32,7 @@ pub use kernel::KernelMessage;
 pub use load::Load;
 pub use offset::Offset;
 pub use scenario::{
-    Board, BoardKind, ClocksKind, Driver, Ecc, Fault, FaultKind, Hang, Host, Job, JobKind, OomKill,
-    PciAddress, PowerKind, Remap, Scenario, SlowCall, TemperatureKind, ThermalThrottle,
+    Board, BoardKind, ClocksKind, Driver, Ecc, Fault, FaultKind, Hang, Host, Job, JobKind, OomKill, PciAddress,
+    PowerKind, Remap, Scenario, SlowCall, TemperatureKind, ThermalThrottle,
 };
 pub use state::{BoardState, ProcessState, reason};

@@ -56,41 +56,23 @@ impl Tree {
     fn gpus(&self, t_ms: i64, files: &mut Vec<(String, String)>) {
         let kind = self.scenario.kind();
         for (gpu, board) in self.scenario.boards().iter().enumerate() {
-            let width = self
-                .scenario
-                .pcie_width(gpu, t_ms)
-                .unwrap_or(kind.pcie_width);
+            let width = self.scenario.pcie_width(gpu, t_ms).unwrap_or(kind.pcie_width);
             let facts = [
                 ("vendor", format!("0x{:04x}", kind.pci_device_id & 0xffff)),
                 ("device", format!("0x{:04x}", kind.pci_device_id >> 16)),
-                (
-                    "subsystem_vendor",
-                    format!("0x{:04x}", kind.pci_subsystem_id & 0xffff),
-                ),
-                (
-                    "subsystem_device",
-                    format!("0x{:04x}", kind.pci_subsystem_id >> 16),
-                ),
+                ("subsystem_vendor", format!("0x{:04x}", kind.pci_subsystem_id & 0xffff)),
+                ("subsystem_device", format!("0x{:04x}", kind.pci_subsystem_id >> 16)),
                 ("class", "0x030200".into()),
                 (
                     "numa_node",
-                    (if gpu * 2 < self.scenario.gpu_count() {
-                        "0"
-                    } else {
-                        "1"
-                    })
-                    .into(),
+                    (if gpu * 2 < self.scenario.gpu_count() { "0" } else { "1" }).into(),
                 ),
                 ("current_link_width", width.to_string()),
                 ("max_link_width", kind.pcie_width.to_string()),
                 ("current_link_speed", "32.0 GT/s PCIe".into()),
                 ("max_link_speed", "32.0 GT/s PCIe".into()),
             ];
-            put(
-                files,
-                &format!("bus/pci/devices/{}", board.pci.kernel()),
-                &facts,
-            );
+            put(files, &format!("bus/pci/devices/{}", board.pci.kernel()), &facts);
         }
     }
 
@@ -119,11 +101,7 @@ impl Tree {
                 ("temp1_max", "81850".into()),
                 ("temp1_crit", "84850".into()),
             ];
-            put(
-                files,
-                &format!("class/hwmon/hwmon{}", host.sockets + drive),
-                &facts,
-            );
+            put(files, &format!("class/hwmon/hwmon{}", host.sockets + drive), &facts);
         }
     }
 
@@ -166,11 +144,7 @@ impl Tree {
             ("sys_vendor", "Simulated".into()),
             (
                 "product_name",
-                format!(
-                    "{} x {}",
-                    self.scenario.gpu_count(),
-                    self.scenario.kind().model
-                ),
+                format!("{} x {}", self.scenario.gpu_count(), self.scenario.kind().model),
             ),
             ("bios_version", "1.0".into()),
             ("bios_date", "01/01/2026".into()),
@@ -192,10 +166,7 @@ fn ports(files: &mut Vec<(String, String)>) {
         let mut facts = vec![
             ("address", format!("02:00:00:00:00:0{index}")),
             ("broadcast", "ff:ff:ff:ff:ff:ff".into()),
-            (
-                "operstate",
-                if name == "lo" { "unknown" } else { "up" }.into(),
-            ),
+            ("operstate", if name == "lo" { "unknown" } else { "up" }.into()),
             ("carrier", "1".into()),
             ("carrier_changes", "2".into()),
             ("flags", if name == "lo" { "0x9" } else { "0x1003" }.into()),
@@ -230,15 +201,9 @@ mod tests {
         let root = std::env::temp_dir().join(format!("sim-sysfs-{}", std::process::id()));
         let demo = Scenario::parse(Scenario::DEFAULT).unwrap();
         let mut tree = Tree::new(demo, &root);
-        let read =
-            |name: &str| std::fs::read_to_string(root.join("bus/pci/devices").join(name)).unwrap();
+        let read = |name: &str| std::fs::read_to_string(root.join("bus/pci/devices").join(name)).unwrap();
         tree.write(0).unwrap();
-        assert_eq!(
-            std::fs::read_dir(root.join("bus/pci/devices"))
-                .unwrap()
-                .count(),
-            8
-        );
+        assert_eq!(std::fs::read_dir(root.join("bus/pci/devices")).unwrap().count(), 8);
         assert_eq!(read("0000:43:00.0/device"), "0x2330\n");
         assert_eq!(read("0000:43:00.0/current_link_width"), "16\n");
         tree.write(12_000).unwrap();

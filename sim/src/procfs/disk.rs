@@ -8,12 +8,7 @@ use crate::scenario::Scenario;
 /// so only mount points that every machine has are here.
 const MOUNTS: [(&str, &str, &str, &str); 5] = [
     ("/dev/nvme0n1p2", "/", "ext4", "rw,relatime"),
-    (
-        "tmpfs",
-        "/run",
-        "tmpfs",
-        "rw,nosuid,nodev,size=211288064k,mode=755",
-    ),
+    ("tmpfs", "/run", "tmpfs", "rw,nosuid,nodev,size=211288064k,mode=755"),
     ("tmpfs", "/dev/shm", "tmpfs", "rw,nosuid,nodev"),
     ("sysfs", "/sys", "sysfs", "rw,nosuid,nodev,noexec,relatime"),
     ("proc", "/proc", "proc", "rw,nosuid,nodev,noexec,relatime"),

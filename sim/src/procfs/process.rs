@@ -10,8 +10,7 @@ impl Tree {
         let processes = self.processes(t_ms);
         for process in &processes {
             let pid = process.pid;
-            self.folder
-                .put(&format!("{pid}/comm"), format!("{}\n", process.name))?;
+            self.folder.put(&format!("{pid}/comm"), format!("{}\n", process.name))?;
             self.folder
                 .put(&format!("{pid}/cmdline"), format!("{}\0", process.name))?;
             self.folder

@@ -28,6 +28,11 @@ pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
         all: page(Page::All),
         sources: BTreeMap::from([("gpu", page(Page::Gpu)), ("node", page(Page::Node))]),
     };
-    tracing::info!("agent serves http://{}/metrics", listener.local_addr().unwrap_or(address));
-    web::serve(listener, web::agent::router(Arc::new(agent)), super::asked_to_end()).await.context("the listener failed")
+    tracing::info!(
+        "agent serves http://{}/metrics",
+        listener.local_addr().unwrap_or(address)
+    );
+    web::serve(listener, web::agent::router(Arc::new(agent)), super::asked_to_end())
+        .await
+        .context("the listener failed")
 }

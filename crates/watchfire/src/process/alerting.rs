@@ -14,7 +14,10 @@ pub struct Bridge {
 impl AlertSink for Bridge {
     fn send(&self, rule: &LoadedRule, found: &[rules::Alert], valid_until: Millis) {
         let generator = format!("{}/alerts?rule={}", self.external_url, rule.name);
-        let list = found.iter().map(|alert| self.outgoing(alert, valid_until, &generator)).collect();
+        let list = found
+            .iter()
+            .map(|alert| self.outgoing(alert, valid_until, &generator))
+            .collect();
         self.alerts.send(list);
     }
 }

@@ -10,14 +10,16 @@ use collect::page::Page;
 use collect::{Machine, Paths, State};
 use exposition::Format;
 use model::{Clock, Millis, SystemClock};
-use tail::kmsg::{Boot, Item, Kmsg, Start};
 use tail::Stop;
+use tail::kmsg::{Boot, Item, Kmsg, Start};
 
 use crate::cli::PathArgs;
 
 /// The local jobs: name, page, path on an agent.
-pub const LOCAL_JOBS: [(&str, Page, &str); 2] =
-    [("dcgm", Page::Gpu, "/metrics/gpu"), ("node", Page::Node, "/metrics/node")];
+pub const LOCAL_JOBS: [(&str, Page, &str); 2] = [
+    ("dcgm", Page::Gpu, "/metrics/gpu"),
+    ("node", Page::Node, "/metrics/node"),
+];
 
 /// How long the reader of kernel messages waits for the next one before it looks up.
 const KMSG_PATIENCE: Duration = Duration::from_secs(60);
@@ -46,7 +48,12 @@ impl Sources {
     ///
     /// The system refuses a thread, or a table of this program is wrong. A source that is not there is no error: its
     /// collector says so.
-    pub fn start(paths: &Paths, host: &str, clock: &Arc<dyn Clock>, booted: Option<Millis>) -> anyhow::Result<Arc<Self>> {
+    pub fn start(
+        paths: &Paths,
+        host: &str,
+        clock: &Arc<dyn Clock>,
+        booted: Option<Millis>,
+    ) -> anyhow::Result<Arc<Self>> {
         let machine = Machine::start(paths, host, Vec::new(), clock).context("cannot start the collectors")?;
         let stop = Stop::new().context("cannot make a stop handle")?;
         read_kernel(&paths.kmsg, booted, Arc::clone(&machine.kernel), stop.clone())?;
@@ -91,7 +98,10 @@ fn read_kernel(path: &Path, booted: Option<Millis>, kernel: Arc<Kernel>, stop: S
             let _ = stop.wait(KMSG_RETRY);
         }
     };
-    std::thread::Builder::new().name("kmsg".into()).spawn(work).context("cannot start the reader of kernel messages")?;
+    std::thread::Builder::new()
+        .name("kmsg".into())
+        .spawn(work)
+        .context("cannot start the reader of kernel messages")?;
     Ok(())
 }
 
