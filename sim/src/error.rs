@@ -27,6 +27,14 @@ pub enum Error {
         /// What and where.
         message: String,
     },
+    /// The loaded library is not the simulator.
+    #[error("cannot steer {path}: {message}", path = .path.display())]
+    Control {
+        /// The library.
+        path: PathBuf,
+        /// The loader's message.
+        message: String,
+    },
     /// A simulated file cannot be written.
     #[error("cannot write {path}", path = .path.display())]
     Write {

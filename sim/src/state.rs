@@ -151,7 +151,7 @@ impl Scenario {
             memory_reserved: reserved,
             memory_total: total,
             temperature,
-            memory_temperature: round_i32(celsius + 2.0 + 0.013 * watts),
+            memory_temperature: round_i32(celsius + 1.0 + 0.006 * watts),
             margin: kind.temperature.gpu_max - temperature,
             sm_clock: self.sm_clock(gpu, t_ms, &load),
             memory_clock: kind.clocks.memory,
@@ -213,12 +213,8 @@ impl Scenario {
             return Counts::default();
         };
         // A poisoned lock only means that a reader died; the sums are valid at every moment.
-        let mut prefix = prefix
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        prefix.integral(self.driver().loaded.ms(), t_ms, &EVEN, |t| {
-            self.rates(gpu, t)
-        })
+        let mut prefix = prefix.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        prefix.integral(self.driver().loaded.ms(), t_ms, &EVEN, |t| self.rates(gpu, t))
     }
 
     /// What [`counters`](Self::counters) adds up, per second.

@@ -7,7 +7,7 @@ use model::{Kind, Labels, Millis};
 use crate::error::{Cause, Error};
 use crate::format::Format;
 use crate::scan::{Braces, Rules, braces_end, metric_name_end, quoted_end, series_end, skip_blanks};
-use crate::series::{Pairs, Series, unescape, unescape_with};
+use crate::series::{LABELS_MAX, Pairs, Series, unescape, unescape_with};
 use crate::value::{leading_decimal, parse_value};
 
 /// One line of a page.
@@ -64,10 +64,10 @@ pub struct Exemplar<'a> {
 }
 
 impl<'a> Exemplar<'a> {
-    /// The labels, mostly `trace_id`.
+    /// The labels, mostly `trace_id`; at most [`LABELS_MAX`].
     #[must_use]
     pub fn labels(&self) -> Labels {
-        let pairs: Vec<_> = self.pairs().collect();
+        let pairs: Vec<_> = self.pairs().take(LABELS_MAX).collect();
         Labels::from_pairs(pairs.iter().map(|(n, v)| (n.as_ref(), v.as_ref())))
     }
 
@@ -290,16 +290,15 @@ impl<'a> Reader<'a> {
         Ok(skip_blanks(self.page, end))
     }
 
-    /// A timestamp in seconds, as milliseconds.
+    /// A timestamp in seconds, as milliseconds (cut off, as the field does).
     fn seconds(&self, at: usize) -> Result<(Millis, usize), Error> {
-        /// The year 292 million: beyond it milliseconds do not fit 64 bits.
-        const SECONDS_MAX: f64 = 9.2e15;
         let (seconds, end) = self.number(at, "timestamp")?;
-        if !seconds.is_finite() || seconds.abs() > SECONDS_MAX {
+        if !seconds.is_finite() {
             let written = String::from_utf8_lossy(&self.page[at + 1..end.min(at + 40)]).into_owned();
             return Err(Error::at(self.page, at + 1, Cause::Timestamp(written)));
         }
-        #[expect(clippy::cast_possible_truncation, reason = "bounded above")]
+        // Beyond 292 million years the cast stays at the end of time; whoever stores the sample refuses it.
+        #[expect(clippy::cast_possible_truncation, reason = "saturates")]
         Ok(((seconds * 1000.0) as Millis, end))
     }
 

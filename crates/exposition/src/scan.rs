@@ -69,26 +69,54 @@ pub(crate) fn metric_name_end(page: &[u8], at: usize) -> usize {
 
 #[inline]
 fn name_end(page: &[u8], at: usize, colons: bool) -> usize {
-    let mut end = at;
-    while let Some(&byte) = page.get(end) {
-        let fits = byte.is_ascii_alphabetic()
-            || byte == b'_'
-            || (colons && byte == b':')
-            || (end > at && byte.is_ascii_digit());
-        if !fits {
-            break;
-        }
+    let (first, later) = if colons {
+        (FIRST | COLON, FIRST | COLON | LATER)
+    } else {
+        (FIRST, FIRST | LATER)
+    };
+    let class = |at: usize| page.get(at).map_or(0, |b| CLASS[*b as usize]);
+    if class(at) & first == 0 {
+        return at;
+    }
+    let mut end = at + 1;
+    while class(end) & later != 0 {
         end += 1;
     }
     end
 }
+
+const FIRST: u8 = 1;
+const COLON: u8 = 2;
+const LATER: u8 = 4;
+
+/// What a byte may be in a name.
+static CLASS: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0_usize;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => FIRST,
+            b':' => COLON,
+            b'0'..=b'9' => LATER,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
+};
 
 /// The place of the closing quote of the text whose opening quote stands at `at`.
 #[inline]
 pub(crate) fn quoted_end(page: &[u8], at: usize, rules: Rules) -> Option<usize> {
     let mut end = at + 1;
     loop {
-        match page.get(end)? {
+        let rest = page.get(end..)?;
+        end += if rules.raw_newline {
+            memchr::memchr2(b'"', b'\\', rest)?
+        } else {
+            memchr::memchr3(b'"', b'\\', b'\n', rest)?
+        };
+        match page[end] {
             b'"' => return Some(end),
             b'\\' => {
                 let escaped = *page.get(end + 1)?;
@@ -98,8 +126,7 @@ pub(crate) fn quoted_end(page: &[u8], at: usize, rules: Rules) -> Option<usize> 
                 }
                 end += 2;
             }
-            b'\n' if !rules.raw_newline => return None,
-            _ => end += 1,
+            _ => return None,
         }
     }
 }

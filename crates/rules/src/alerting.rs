@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use model::{Labels, LabelsBuilder, METRIC_NAME, Millis, Value};
 
 use crate::error::Error;
-use crate::expand::Expander;
+use crate::expand::{AlertTexts, Expander};
 use crate::load::LoadedRule;
 
 /// The label that holds the alert's name.
@@ -124,7 +124,7 @@ impl Alerts {
     pub fn update(
         &mut self,
         rule: &LoadedRule,
-        annotations: &[(String, String)],
+        texts: &AlertTexts,
         value: Value,
         timing: Timing,
         limit: usize,
@@ -148,7 +148,7 @@ impl Alerts {
         }
         let mut holding: HashMap<Labels, Alert> = HashMap::with_capacity(samples.len());
         for (labels, sample) in samples {
-            let alert = born(rule, annotations, &labels, sample.value, timing.now, expander);
+            let alert = born(rule, texts, &labels, sample.value, timing.now, expander);
             if holding.insert(alert.labels.clone(), alert).is_some() {
                 return Err(Error::Result(
                     "vector contains metrics with the same labelset after applying alert labels".into(),
@@ -168,7 +168,7 @@ impl Alerts {
 /// A new alert for one sample of the result.
 fn born(
     rule: &LoadedRule,
-    annotations: &[(String, String)],
+    texts: &AlertTexts,
     labels: &Labels,
     value: f64,
     now: Millis,
@@ -176,13 +176,13 @@ fn born(
 ) -> Alert {
     let mut builder = LabelsBuilder::from(labels);
     builder.remove(METRIC_NAME);
-    for (name, text) in &rule.labels {
-        builder.set(name, &expander.expand(&rule.name, text, labels, value));
+    for (name, template) in &texts.labels {
+        builder.set(name, &expander.expand(template, labels, value));
     }
     builder.set(ALERT_NAME, &rule.name);
+    let annotations = texts.annotations.iter();
     let annotations = annotations
-        .iter()
-        .map(|(name, text)| (name.clone(), expander.expand(&rule.name, text, labels, value)))
+        .map(|(name, t)| (name.clone(), expander.expand(t, labels, value)))
         .collect();
     Alert {
         labels: builder.build(),

@@ -8,7 +8,7 @@ use model::{Appender, Batch, Deadline, Labels, Millis, QueryEngine, SeriesId, Ta
 
 use crate::alerting::{Alert, AlertState, Alerts, Timing};
 use crate::error::Error;
-use crate::expand::Expander;
+use crate::expand::{AlertTexts, Expander};
 use crate::load::{LoadedGroup, LoadedRule, RuleKind};
 use crate::{recording, restore};
 
@@ -53,6 +53,7 @@ pub struct Group {
 
 struct RuleRun {
     rule: LoadedRule,
+    texts: AlertTexts,
     alerts: Alerts,
     /// What the last evaluation wrote: the next one ends those it does not write again.
     written: HashSet<Labels>,
@@ -226,6 +227,8 @@ impl Group {
 impl RuleRun {
     fn new(rule: LoadedRule) -> Self {
         Self {
+            // Loading judged every template; a rule made otherwise goes without the wrong ones.
+            texts: AlertTexts::parse(&rule).unwrap_or_default(),
             rule,
             alerts: Alerts::default(),
             written: HashSet::new(),
@@ -258,11 +261,7 @@ impl RuleRun {
                 }
                 series
             }
-            RuleKind::Alerting {
-                hold,
-                keep_firing,
-                annotations,
-            } => {
+            RuleKind::Alerting { hold, keep_firing, .. } => {
                 let expander = Expander {
                     engine: around.engine,
                     now: time,
@@ -275,7 +274,7 @@ impl RuleRun {
                     keep_firing: *keep_firing,
                 };
                 self.alerts
-                    .update(&self.rule, annotations, value, timing, limit, &expander)?;
+                    .update(&self.rule, &self.texts, value, timing, limit, &expander)?;
                 if !restored {
                     restore::restore(&self.rule, &mut self.alerts, timing, interval, around);
                 }

@@ -8,7 +8,7 @@ use config::rules::RuleFile;
 use model::{Labels, Millis};
 
 use crate::error::Error;
-use crate::expand;
+use crate::expand::AlertTexts;
 
 /// A group as its file gives it.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,25 +143,19 @@ fn check_rule(
             group.name,
             index + 1,
             loaded.name,
-            error.message
+            error.message()
         );
         errors.push(Error::File(file.error_in(rule, error.span(), &message)));
     }
-    if let RuleKind::Alerting { annotations, .. } = &loaded.kind {
-        for (what, pairs) in [("label", &loaded.labels), ("annotation", annotations)] {
-            for (name, text) in pairs {
-                if let Err(reason) = expand::check(text) {
-                    errors.push(Error::Rule {
-                        file: file.path.clone(),
-                        line: rule.line,
-                        group: group.name.clone(),
-                        index: index + 1,
-                        rule: loaded.name.clone(),
-                        reason: format!("{what} {name:?}: {reason}"),
-                    });
-                }
-            }
-        }
+    for reason in AlertTexts::parse(loaded).err().into_iter().flatten() {
+        errors.push(Error::Rule {
+            file: file.path.clone(),
+            line: rule.line,
+            group: group.name.clone(),
+            index: index + 1,
+            rule: loaded.name.clone(),
+            reason,
+        });
     }
     errors
 }

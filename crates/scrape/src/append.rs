@@ -4,12 +4,11 @@
 //! stored: samples of known series wait in the batch, new series wait with their labels, and only when the
 //! last line was good is the store asked for them.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use config::relabel::apply;
-use exposition::{Cause, Entry, Format, Reader, Sample, Series};
+use exposition::{Cause, Entry, Format, Pair, Reader, Sample, Series};
 use model::family::Metadata;
 use model::{Appended, Appender, Batch, Labels, LabelsBuilder, METRIC_NAME, Millis, SeriesId, TargetId, stale_nan};
 
@@ -39,6 +38,8 @@ pub struct Outcome {
     pub culprit: String,
     /// Samples of a series that stood on the page before, without timestamps to tell them apart.
     pub duplicates: u64,
+    /// Samples whose own timestamp lies more than ten minutes after the scrape.
+    pub too_new: u64,
     /// What the store says.
     pub appended: Appended,
 }
@@ -56,6 +57,8 @@ pub struct Ingest {
     report: Report,
     metadata: Arc<MetadataMap>,
     batch: Batch,
+    /// Later timestamps of the page are refused.
+    latest: Millis,
     builder: LabelsBuilder,
 }
 
@@ -66,6 +69,10 @@ struct Pending {
     value: f64,
     time: Option<Millis>,
 }
+
+/// How far a page's timestamps may lie ahead of the scrape, in milliseconds: a clock that is further off would
+/// put samples where the store takes nothing older any more.
+const AHEAD_MAX: Millis = 10 * 60 * 1000;
 
 /// Metric names of one target whose metadata is remembered, and bytes of a help text.
 const METADATA_MAX: usize = 10_000;
@@ -84,6 +91,7 @@ impl Ingest {
             cache: Cache::default(),
             metadata: Arc::default(),
             batch: Batch::default(),
+            latest: 0,
             builder: LabelsBuilder::new(),
         }
     }
@@ -98,6 +106,7 @@ impl Ingest {
         self.cache.begin();
         self.batch.samples.clear();
         self.batch.timed.clear();
+        self.latest = time.saturating_add(AHEAD_MAX);
         let mut outcome = Outcome::default();
         let mut pending = Vec::new();
         if let Err(error) = self.read(page, format, &mut pending, &mut outcome) {
@@ -268,6 +277,10 @@ impl Ingest {
         outcome.scraped += 1;
         let time = if self.job.honor_timestamps { sample.time } else { None };
         let shown = self.cache.show(known, time.is_some());
+        if time.is_some_and(|t| t > self.latest) {
+            outcome.too_new += 1;
+            return Ok(());
+        }
         if !shown.first && time.is_none() && line != Line::Dropped {
             outcome.duplicates += 1;
             return Ok(());
@@ -318,9 +331,7 @@ impl Ingest {
 
     /// The labels that a series of the page has in the store; `None` when relabelling drops it.
     fn series_labels(&mut self, series: &Series<'_>) -> Result<Option<Labels>, Cause> {
-        let pairs: Vec<(Cow<'_, str>, Cow<'_, str>)> = series.pairs().collect();
-        // Refuses a label written twice.
-        series.labels()?;
+        let pairs = series.distinct_pairs()?;
         join_labels(&pairs, &self.labels, self.job.honor_labels, &mut self.builder);
         if !apply(&self.job.metric_relabel, &mut self.builder) {
             return Ok(None);
@@ -419,6 +430,7 @@ impl Ingest {
         let mut batch = Batch::default();
         let mut reader = Reader::new(page, format);
         let mut renamed: HashMap<SeriesId, SeriesId> = HashMap::new();
+        let mut new: HashSet<SeriesId> = HashSet::new();
         while let Some(entry) = reader.next_entry()? {
             let Entry::Sample(sample) = entry else { continue };
             let Some(known) = self.cache.find(sample.series.text()) else {
@@ -427,7 +439,7 @@ impl Ingest {
             let Line::Series(old) = self.cache.line(known) else {
                 continue;
             };
-            if !unknown.contains(&old) || renamed.values().any(|new| *new == old) {
+            if !unknown.contains(&old) || new.contains(&old) {
                 continue;
             }
             let Ok(Some(labels)) = self.series_labels(&sample.series) else {
@@ -438,8 +450,9 @@ impl Ingest {
                 None => self.appender.series(&labels)?,
             };
             renamed.insert(old, id);
+            new.insert(id);
             self.cache.set(known, Line::Series(id));
-            match sample.time.filter(|_| self.job.honor_timestamps) {
+            match sample.time.filter(|t| self.job.honor_timestamps && *t <= self.latest) {
                 None => batch.samples.push((id, sample.value)),
                 Some(time) => batch.timed.push((id, time, sample.value)),
             }
@@ -453,7 +466,7 @@ impl Ingest {
 ///
 /// Either the page wins where both have a label (an empty one too), or the target does and the page's label
 /// moves to `exported_…`.
-fn join_labels(page: &[(Cow<'_, str>, Cow<'_, str>)], target: &Labels, honor: bool, builder: &mut LabelsBuilder) {
+fn join_labels(page: &[Pair<'_>], target: &Labels, honor: bool, builder: &mut LabelsBuilder) {
     builder.reset();
     for (name, value) in page {
         builder.set(name, value);

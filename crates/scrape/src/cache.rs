@@ -40,6 +40,8 @@ struct Entry {
     kind: Kind,
     /// Whether its last sample had a timestamp of its own.
     timed: bool,
+    /// Whether it was live when the page of `seen` showed it.
+    carried: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +124,7 @@ impl Cache {
             place: u32::MAX,
             kind: Kind::Note,
             timed: false,
+            carried: false,
         });
         let entries = &self.entries;
         self.by_hash
@@ -168,6 +171,7 @@ impl Cache {
             carried: entry.seen == self.live && self.live != 0,
         };
         self.carried += usize::from(shown.carried);
+        entry.carried = shown.carried || (entry.carried && !shown.first);
         entry.seen = self.scrape;
         entry.timed = timed;
         // The next line is expected to be the one that followed this one; a new line only stands between.
@@ -226,7 +230,10 @@ impl Cache {
         if self.live == 0 {
             return Vec::new();
         }
-        self.series(|e| e.seen == self.live || e.seen == self.scrape, timed_too)
+        self.series(
+            |e| e.seen == self.live || (e.seen == self.scrape && e.carried),
+            timed_too,
+        )
     }
 
     fn series(&self, filter: impl Fn(&&Entry) -> bool, timed_too: bool) -> Vec<SeriesId> {

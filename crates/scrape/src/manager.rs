@@ -19,7 +19,7 @@ mod run;
 use run::{Loop, Source};
 
 /// Fetches that may be under way at once.
-const FETCHES_MAX: usize = 512;
+const FETCHES_MAX: usize = 1024;
 
 /// Runs the scrape loops. Cheap to clone.
 #[derive(Clone)]
@@ -251,6 +251,7 @@ fn offset(key: &Key) -> u64 {
 fn wanted(jobs: Vec<Job>, locals: Vec<LocalTarget>) -> Result<(Vec<Wanted>, Vec<DroppedTarget>), Error> {
     let mut wanted = Vec::new();
     let mut dropped = Vec::new();
+    let mut clients = Vec::new();
     let mut seen = HashSet::new();
     for local in locals {
         let target = local.target();
@@ -271,7 +272,8 @@ fn wanted(jobs: Vec<Job>, locals: Vec<LocalTarget>) -> Result<(Vec<Wanted>, Vec<
     }
     for job in jobs {
         let job = Arc::new(job);
-        let client = Client::new(Arc::clone(&job))?;
+        let client = Client::new(Arc::clone(&job), &clients)?;
+        clients.push(client.clone());
         let (active, mut gone) = targets_of(&job);
         dropped.append(&mut gone);
         let limit = usize::try_from(job.limits.targets).unwrap_or(usize::MAX);

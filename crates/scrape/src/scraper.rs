@@ -30,18 +30,21 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client with the job's authentication, TLS and proxy.
+    /// A client with the job's authentication, TLS and proxy. It shares its connections with that of `others`
+    /// whose settings are the same: most configurations need one.
     ///
     /// # Errors
     ///
     /// [`Error::File`] when a certificate cannot be read, [`Error::Settings`] when the settings do not fit
     /// together or ask for what is not built yet.
-    pub fn new(job: Arc<Job>) -> Result<Self, Error> {
-        // Another part of the process may have installed it before: then this does nothing.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+    pub fn new(job: Arc<Job>, others: &[Self]) -> Result<Self, Error> {
         let accept = accept_header(&job.protocols);
         let accept = HeaderValue::from_str(&accept).map_err(|e| Error::Settings(e.to_string()))?;
-        let http = build(&job)?;
+        let same = |other: &&Self| other.job.http == job.http && other.job.compression == job.compression;
+        let http = match others.iter().find(same) {
+            Some(other) => other.http.clone(),
+            None => build(&job)?,
+        };
         Ok(Self { http, job, accept })
     }
 
@@ -120,6 +123,8 @@ fn request(error: reqwest::Error) -> Error {
 }
 
 fn build(job: &Job) -> Result<reqwest::Client, Error> {
+    // Another part of the process may have installed it before: then this does nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let http = &job.http;
     if http.oauth2.is_some() {
         return Err(Error::Settings("oauth2 is not built yet".to_owned()));

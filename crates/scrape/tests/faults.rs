@@ -18,7 +18,7 @@ fn job(yaml: &str) -> Job {
 /// What a fetch gives: the format with the page's size, or the reason.
 async fn fetch(yaml: &str, path: &str, timeout: i64, replies: Vec<Reply>) -> String {
     let server = Server::start(replies).await;
-    let client = Client::new(Arc::new(job(yaml))).expect("a client");
+    let client = Client::new(Arc::new(job(yaml)), &[]).expect("a client");
     let mut page = Vec::new();
     match client.fetch(&server.url(path), timeout, &mut page).await {
         Ok(format) => format!("{format:?}, {} bytes", page.len()),
@@ -162,7 +162,7 @@ fn nobody_listening_is_the_reason() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/metrics", listener.local_addr().expect("bound"));
         drop(listener);
-        let client = Client::new(Arc::new(job(""))).expect("a client");
+        let client = Client::new(Arc::new(job("")), &[]).expect("a client");
         let error = client.fetch(&url, PATIENT, &mut Vec::new()).await.expect_err("nobody");
         assert!(error.to_string().contains("refused"), "{error}");
     });
@@ -176,7 +176,7 @@ fn request(yaml: &str) -> String {
         .expect("a runtime");
     runtime.block_on(async {
         let server = Server::start(vec![Reply::page("x 1\n")]).await;
-        let client = Client::new(Arc::new(job(yaml))).expect("a client");
+        let client = Client::new(Arc::new(job(yaml)), &[]).expect("a client");
         let fetched = client.fetch(&server.url("/m?a=b"), 10_000, &mut Vec::new()).await;
         assert_eq!(fetched.expect("a page"), Format::Text);
         server.requests().remove(0).to_lowercase()

@@ -1,12 +1,14 @@
 //! The processes that stay: agent, hub, and both in one.
 
-pub mod sources;
-mod shipped;
+mod agent;
+mod alerting;
+mod demo;
+mod hub;
 mod own_metrics;
 mod settings;
-mod agent;
-mod hub;
-mod demo;
+mod shipped;
+pub mod sources;
+mod store;
 
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -27,13 +29,13 @@ pub fn agent(args: AgentArgs) -> anyhow::Result<Outcome> {
 
 /// `watchfire hub`
 pub fn hub(args: HubArgs) -> anyhow::Result<Outcome> {
-    runtime()?.block_on(hub::run(settings::Settings::of_hub(&args)?))?;
+    runtime()?.block_on(hub::run(settings::Settings::of_hub(args)?))?;
     Ok(Outcome::Yes)
 }
 
 /// `watchfire run`
 pub fn run(args: RunArgs) -> anyhow::Result<Outcome> {
-    runtime()?.block_on(hub::run(settings::Settings::of_run(&args)?))?;
+    runtime()?.block_on(hub::run(settings::Settings::of_run(args)?))?;
     Ok(Outcome::Yes)
 }
 
@@ -75,5 +77,5 @@ pub async fn asked_to_end() {
 
 /// The files that a pattern of a configuration in `folder` names, sorted.
 pub fn files_of(folder: &Path, pattern: &str) -> Vec<PathBuf> {
-    config::glob::files(folder, pattern)
+    config::glob::expand(folder, pattern)
 }

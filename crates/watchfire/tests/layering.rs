@@ -58,7 +58,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("tokio", &["watchfire", "web", "scrape", "alerts", "remote", "tail"]),
     ("reqwest", &["watchfire", "scrape", "alerts", "remote"]),
     ("anyhow", &["watchfire"]),
-    ("libloading", &["nvml"]),
+    ("libloading", &["nvml", "sim"]),
     ("memmap2", &["blocks"]),
 ];
 

@@ -37,26 +37,46 @@ impl Frame {
 
     /// Calls `f` with each step that has samples and their places in `column`.
     pub(crate) fn each(&self, column: &Column, mut f: impl FnMut(usize, Range<usize>)) {
-        let times = column.times.as_slice();
-        let (mut from, mut to) = (0, 0);
+        let (mut from, mut to) = (Edge::default(), Edge::default());
         for step in 0..self.grid.len {
             let end = self.end(step);
-            let start = end.saturating_sub(self.range);
-            while to < times.len() && times[to] <= end {
-                to += 1;
-            }
-            while from < to && times[from] <= start {
-                from += 1;
-            }
-            if from < to {
-                f(step, from..to);
+            to.advance(&column.times, end);
+            from.advance(&column.times[..to.place], end.saturating_sub(self.range));
+            if from.place < to.place {
+                f(step, from.place..to.place);
             }
         }
     }
 
     /// Whether neighbouring windows share so much that folding each on its own would be wasteful.
     pub(crate) fn overlaps(&self) -> bool {
-        self.grid.len > 1 && self.range / self.grid.step.max(1) >= 3
+        self.grid.len > 1 && (self.at.is_some() || self.range / self.grid.step.max(1) >= 3)
+    }
+}
+
+/// One end of a window that moves to the right.
+#[derive(Debug, Clone, Copy, Default)]
+struct Edge {
+    /// The first sample behind the edge.
+    place: usize,
+    /// How far the edge moved last: samples mostly come evenly, so it will move about as far again.
+    stride: usize,
+}
+
+impl Edge {
+    /// Moves behind all samples up to `limit`.
+    #[inline]
+    fn advance(&mut self, times: &[Millis], limit: Millis) {
+        let mut place = self.place;
+        let ahead = place + self.stride.saturating_sub(1);
+        if ahead > place && times.get(ahead - 1).is_some_and(|t| *t <= limit) {
+            place = ahead;
+        }
+        while place < times.len() && times[place] <= limit {
+            place += 1;
+        }
+        self.stride = place - self.place;
+        self.place = place;
     }
 }
 

@@ -4,7 +4,9 @@ use model::Millis;
 use model::text::Span;
 
 use super::duration::{Context, length, resolve};
-use super::{Aggregate, Binary, Grouping, Instant, Kind, Node, Range, RangeCall, Ranged, Select, Subquery};
+use super::{
+    Aggregate, Binary, Grouping, InstantFunction, Kind, Node, RangeCall, RangeFunction, Ranged, Select, Subquery,
+};
 use crate::ast::{self, AggregateOp, At, DurationExpr, Expr, ExprKind, RangeExtension};
 use crate::engine::EngineOptions;
 
@@ -23,14 +25,38 @@ pub(crate) struct Query {
 ///
 /// # Errors
 ///
-/// What is wrong, with its place, when a duration cannot be or an experimental feature is not on.
-pub(crate) fn build(expr: &Expr, query: Query, options: &EngineOptions) -> Result<Node, (String, Span)> {
+/// [`Refusal`] when a duration cannot be or an experimental feature is not on.
+pub(crate) fn build(expr: &Expr, query: Query, options: &EngineOptions) -> Result<Node, Refusal> {
     let builder = Builder { query, options };
     let planned = builder.node(expr)?;
     Ok(planned.settle())
 }
 
-type Built<T> = Result<T, (String, Span)>;
+/// Why an expression is not evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// What is wrong.
+    pub(crate) message: String,
+    /// Where.
+    pub(crate) span: Span,
+    /// Whether Prometheus' parser would have refused it.
+    pub(crate) is_syntax: bool,
+}
+
+impl Refusal {
+    fn new(message: impl Into<String>, span: Span) -> Self {
+        Self {
+            message: message.into(),
+            span,
+            is_syntax: false,
+        }
+    }
+}
+
+type Built<T> = Result<T, Refusal>;
+
+/// Prometheus' flag; ours is the option `experimental`.
+const NOT_ENABLED: &str = "is experimental and must be enabled with --enable-feature=promql-experimental-functions";
 
 struct Builder<'a> {
     query: Query,
@@ -127,13 +153,8 @@ impl Builder<'_> {
 
     fn aggregate(&self, aggregate: &ast::Aggregate, span: Span) -> Built<Planned> {
         match aggregate.op {
-            AggregateOp::Limitk => self.experimental(
-                "limitk() is experimental and must be enabled with --enable-feature=promql-experimental-functions",
-                span,
-            )?,
-            AggregateOp::LimitRatio => {
-                self.experimental("limit_ratio() is experimental and must be enabled with --enable-feature=promql-experimental-functions", span)?;
-            }
+            AggregateOp::Limitk => self.experimental(&format!("limitk() {NOT_ENABLED}"), span)?,
+            AggregateOp::LimitRatio => self.experimental(&format!("limit_ratio() {NOT_ENABLED}"), span)?,
             _ => {}
         }
         let arg = self.node(&aggregate.expr)?;
@@ -161,6 +182,18 @@ impl Builder<'_> {
         if function.experimental {
             self.experimental(&format!("function {:?} is not enabled", function.name), span)?;
         }
+        // The parser sees to this; a tree may come from elsewhere.
+        let required = function.args.len() - usize::from(function.variadic != 0);
+        if args.len() < required {
+            let name = function.name;
+            return Err(Refusal::new(
+                format!(
+                    "expected {required} argument(s) in call to {name:?}, got {}",
+                    args.len()
+                ),
+                span,
+            ));
+        }
         if let Some(value) = self.context(function.name) {
             return Ok(Planned {
                 node: Node {
@@ -171,11 +204,11 @@ impl Builder<'_> {
                 wrap: false,
             });
         }
-        if let Some(range) = Range::named(function.name) {
+        if let Some(range) = RangeFunction::named(function.name) {
             return self.range_call(range, function.name, args, span);
         }
-        let Some(function) = Instant::named(function.name) else {
-            return Err((
+        let Some(function) = InstantFunction::named(function.name) else {
+            return Err(Refusal::new(
                 format!("function {:?} is not known to the evaluator", function.name),
                 span,
             ));
@@ -184,7 +217,7 @@ impl Builder<'_> {
         let same_args = planned.iter().all(|p| p.invariant);
         // `timestamp(x @ 1)` is fixed, `timestamp(abs(x @ 1))` tells the time of the step.
         let selectors = planned.iter().all(|p| matches!(p.node.kind, Kind::Select(_)));
-        let fixed = same_args && (!function.depends_on_time() || (function == Instant::Timestamp && selectors));
+        let fixed = same_args && (!function.depends_on_time() || (function == InstantFunction::Timestamp && selectors));
         let args = planned
             .into_iter()
             .map(|p| if fixed { p.node } else { p.settle() })
@@ -199,7 +232,7 @@ impl Builder<'_> {
         })
     }
 
-    fn range_call(&self, function: Range, name: &'static str, args: &[Expr], span: Span) -> Built<Planned> {
+    fn range_call(&self, function: RangeFunction, name: &'static str, args: &[Expr], span: Span) -> Built<Planned> {
         let mut params = Vec::new();
         let mut ranged = None;
         for arg in args {
@@ -212,9 +245,12 @@ impl Builder<'_> {
             }
         }
         let Some(((arg, fixed_arg), arg_span)) = ranged else {
-            return Err((format!("expected type range vector in call to function {name:?}"), span));
+            return Err(Refusal::new(
+                format!("expected type range vector in call to function {name:?}"),
+                span,
+            ));
         };
-        let fixed = fixed_arg && function != Range::PredictLinear && params.iter().all(|p| p.invariant);
+        let fixed = fixed_arg && function != RangeFunction::PredictLinear && params.iter().all(|p| p.invariant);
         let params = params
             .into_iter()
             .map(|p| if fixed { p.node } else { p.settle() })
@@ -264,7 +300,7 @@ impl Builder<'_> {
                 }));
                 Ok((ranged, at.is_some()))
             }
-            _ => Err(("expected a range vector".to_owned(), expr.span)),
+            _ => Err(Refusal::new("expected a range vector", expr.span)),
         }
     }
 
@@ -299,12 +335,12 @@ impl Builder<'_> {
 
     fn offset(&self, offset: Option<&DurationExpr>) -> Built<Millis> {
         offset.map_or(Ok(0), |expr| {
-            resolve(expr, self.durations()).map_err(|e| (e, expr.span))
+            resolve(expr, self.durations()).map_err(|e| Refusal::new(e, expr.span))
         })
     }
 
     fn length(&self, expr: &DurationExpr) -> Built<Millis> {
-        length(expr, self.durations()).map_err(|e| (e, expr.span))
+        length(expr, self.durations()).map_err(|e| Refusal::new(e, expr.span))
     }
 
     const fn durations(&self) -> Context {
@@ -333,7 +369,10 @@ impl Builder<'_> {
         if self.options.experimental {
             Ok(())
         } else {
-            Err((message.to_owned(), span))
+            Err(Refusal {
+                is_syntax: true,
+                ..Refusal::new(message, span)
+            })
         }
     }
 }

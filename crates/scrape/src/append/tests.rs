@@ -244,6 +244,17 @@ fn timestamps_of_the_page_are_taken_or_not() {
 }
 
 #[test]
+fn a_timestamp_far_ahead_is_refused() {
+    let mut t = test("");
+    let outcome = t.page(
+        1,
+        "x 1 600001\nx{a=\"1\"} 1 600002\ny 1 9223372036854775807\n",
+        &["x 1 @600001"],
+    );
+    assert_eq!((outcome.scraped, outcome.too_new), (3, 2));
+}
+
+#[test]
 fn labels_of_page_and_target_meet() {
     let mut t = test("");
     t.page(
@@ -393,4 +404,85 @@ fn a_cache_of_changing_series_does_not_grow() {
     }
     let stale = t.take().iter().filter(|l| l.contains("stale")).count();
     assert_eq!(stale, 199 * 50);
+}
+
+/// A page of few series, so that orders, gaps, repeats and faults all come up.
+fn random_page(random: &mut fastrand::Rng) -> String {
+    let mut page = String::new();
+    for _ in 0..random.usize(0..12) {
+        let line = match random.u8(0..20) {
+            0 => "# HELP m Help.\n".to_owned(),
+            1 => format!("# note {}\n", random.u8(0..3)),
+            2 => "\n".to_owned(),
+            3 => format!("  m{{a=\"{}\"}} 1\n", random.u8(0..6)),
+            4 => format!("m {{a=\"{}\",}} 2\n", random.u8(0..6)),
+            5 => format!("m{{b=\"1\",a=\"{}\"}}\t3 7\n", random.u8(0..6)),
+            6 if random.u8(0..6) == 0 => "m{a=} 4\n".to_owned(),
+            _ => format!("m{{a=\"{}\"}} {}\n", random.u8(0..6), random.u8(..)),
+        };
+        page.push_str(&line);
+    }
+    page
+}
+
+/// What a scraper without a memory for lines would store.
+fn plain(page: &str, time: Millis, live: &mut BTreeMap<String, Labels>) -> Vec<String> {
+    let mut reader = Reader::new(page.as_bytes(), Format::Text);
+    let (mut texts, mut samples, mut now) = (HashSet::new(), Vec::new(), BTreeMap::new());
+    let good = loop {
+        match reader.next_entry() {
+            Ok(None) => break true,
+            Err(_) => break false,
+            Ok(Some(Entry::Sample(sample))) => {
+                let new = texts.insert(sample.series.text().to_vec());
+                let labels = sample.series.labels().expect("distinct");
+                if new || sample.time.is_some() {
+                    let key = model::labels::SeriesText(&labels).to_string();
+                    samples.push(format!("{key} {} @{}", sample.value, sample.time.unwrap_or(time)));
+                    if sample.time.is_none() {
+                        now.insert(key, labels);
+                    }
+                }
+            }
+            Ok(Some(_)) => {}
+        }
+    };
+    if !good {
+        samples.clear();
+        now.clear();
+    }
+    let before = std::mem::replace(live, now);
+    samples.extend(
+        before
+            .keys()
+            .filter(|k| !live.contains_key(*k))
+            .map(|k| format!("{k} stale @{time}")),
+    );
+    samples.sort_unstable();
+    samples
+}
+
+#[test]
+fn with_and_without_a_memory_for_lines_the_same_is_stored() {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    for _ in 0..300 {
+        let mut t = test("");
+        let mut live = BTreeMap::new();
+        let mut last = String::new();
+        for time in 100..140 {
+            let page = if random.u8(0..3) == 0 {
+                last
+            } else {
+                random_page(&mut random)
+            };
+            let want = plain(&page, time, &mut live);
+            let _ = t.ingest.ingest_page(time, page.as_bytes());
+            let mut got = t.take();
+            got.sort_unstable();
+            assert_eq!(got, want, "seed {seed}, time {time}, page\n{page}");
+            last = page;
+        }
+    }
 }

@@ -19,7 +19,10 @@ struct Verdict {
 
 impl Verdict {
     fn rejected(error: impl std::fmt::Display) -> Self {
-        Self { errors: vec![error.to_string()], remarks: Vec::new() }
+        Self {
+            errors: vec![error.to_string()],
+            remarks: Vec::new(),
+        }
     }
 
     fn of<E: std::fmt::Display>(result: Result<(), E>) -> Self {
@@ -79,7 +82,7 @@ fn judge(args: &CheckArgs, file: &Path) -> anyhow::Result<Verdict> {
     Ok(match args.kind {
         CheckKind::Rules => rule_file(&name, &text),
         CheckKind::Prometheus => prometheus(&name, &text, &folder),
-        CheckKind::Config => Verdict::of(config::watchfire::Config::parse(&name, &text).map(drop)),
+        CheckKind::Config => Verdict::of(config::watchfire::Config::parse(&name, &text, &folder).map(drop)),
         CheckKind::Alertmanager => Verdict::of(config::alertmanager::Config::parse(&name, &text).map(drop)),
         CheckKind::Metrics => unreachable!("BUG: pages are judged as bytes above"),
     })
@@ -87,17 +90,28 @@ fn judge(args: &CheckArgs, file: &Path) -> anyhow::Result<Verdict> {
 
 fn metrics(name: &str, page: &[u8], openmetrics: bool) -> Verdict {
     match exposition::check_page(page, openmetrics) {
-        Ok(remarks) => {
-            Verdict { errors: Vec::new(), remarks: remarks.remarks.iter().map(|r| format!("{}: {}", r.metric, r.text)).collect() }
-        }
+        Ok(remarks) => Verdict {
+            errors: Vec::new(),
+            remarks: remarks
+                .remarks
+                .iter()
+                .map(|r| format!("{}: {}", r.metric, r.text))
+                .collect(),
+        },
         Err(error) => Verdict::rejected(format!("{name}:{error}")),
     }
 }
 
 fn rule_file(name: &str, text: &str) -> Verdict {
     match rules::check_text(name, text) {
-        Ok(groups) => Verdict { errors: Vec::new(), remarks: repeated_rules(&groups) },
-        Err(errors) => Verdict { errors: errors.iter().map(ToString::to_string).collect(), remarks: Vec::new() },
+        Ok(groups) => Verdict {
+            errors: Vec::new(),
+            remarks: repeated_rules(&groups),
+        },
+        Err(errors) => Verdict {
+            errors: errors.iter().map(ToString::to_string).collect(),
+            remarks: Vec::new(),
+        },
     }
 }
 
