@@ -134,6 +134,8 @@ pub struct Engine {
     last_id: u64,
     /// Counts configurations: what was sent under an older one does not touch the groups of this one.
     generation: u64,
+    /// Messages on their way that left under an older configuration.
+    older: usize,
     resolve_timeout: Millis,
     next_sweep: Millis,
 }
@@ -156,6 +158,7 @@ impl Engine {
             writes: Vec::new(),
             stats: Stats::default(),
             generation: 0,
+            older: 0,
             resolve_timeout: config.resolve_timeout,
             next_sweep: now.saturating_add(SWEEP_EVERY),
         };
@@ -328,7 +331,7 @@ impl Engine {
     fn consider(&mut self, id: &GroupId, at: usize, now: Millis, out: &mut Vec<Notification>) {
         let key = self.entry_key(id, at);
         let mut away = self.on_the_way.values();
-        let older = away.any(|p| p.generation != self.generation && p.key == key);
+        let older = self.older > 0 && away.any(|p| p.generation != self.generation && p.key == key);
         let Some(group) = self.groups.get_mut(id) else { return };
         if older {
             // Sent before a reload and not back yet: what became of it decides whether there is more to say.
@@ -347,6 +350,11 @@ impl Engine {
                 return;
             }
         };
+        if group.told.is_empty() {
+            // Everything is kept out: an empty message would read as "all is well".
+            group.sending[at] = Sending::Idle;
+            return;
+        }
         let node = self.plan.routes.get(id.0);
         let channel = &self.plan.channels(id.0)[at];
         let route = &node.route;
@@ -436,6 +444,7 @@ impl Engine {
         }
         let mut out = Vec::new();
         if pending.generation != self.generation {
+            self.older = self.older.saturating_sub(1);
             return out;
         }
         let at = pending.integration;
@@ -509,6 +518,7 @@ impl Engine {
     pub fn reload(&mut self, config: &alertmanager::Config, now: Millis) {
         self.plan = Plan::new(config);
         self.generation += 1;
+        self.older = self.on_the_way.len();
         self.groups.clear();
         self.resolve_timeout = config.resolve_timeout;
         self.store.set_resolve_timeout(config.resolve_timeout);
@@ -556,3 +566,6 @@ fn backoff(attempt: u32) -> Millis {
     }
     pause.min(BACKOFF_MAX)
 }
+
+#[cfg(test)]
+mod tests;

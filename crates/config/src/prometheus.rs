@@ -18,6 +18,7 @@ mod targets;
 mod discovery;
 
 mod alerting;
+mod expand;
 mod remote;
 mod storage;
 
@@ -65,7 +66,8 @@ impl Config {
     /// What is wrong, with line and caret.
     pub fn load(path: &Path) -> std::result::Result<Self, Error> {
         let text = read(path)?;
-        let config = Self::parse(&path.display().to_string(), &text)?;
+        let mut config = Self::parse(&path.display().to_string(), &text)?;
+        config.expand();
         config.with_scrape_files(path.parent().unwrap_or(Path::new(".")))
     }
 
@@ -146,6 +148,11 @@ impl Config {
                 .extend(more.map_err(|fault| Error::at(&shown, &text, &fault))?);
         }
         Ok(self)
+    }
+
+    /// Fills variables of this process' environment into the external labels, as Prometheus does at a start.
+    pub fn expand(&mut self) {
+        self.global.external_labels = expand::external_labels(&self.global.external_labels);
     }
 
     /// The rule files that exist, relative to `folder`.

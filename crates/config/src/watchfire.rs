@@ -181,7 +181,8 @@ impl Config {
             match elsewhere(node, folder).map_err(placed)? {
                 Some(file) => config.use_prometheus(&file)?,
                 None => {
-                    let inline = prometheus::Config::read_with(node, &config.global).map_err(placed)?;
+                    let mut inline = prometheus::Config::read_with(node, &config.global).map_err(placed)?;
+                    inline.expand();
                     config.prometheus = inline.with_scrape_files(folder)?;
                 }
             }

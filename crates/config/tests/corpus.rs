@@ -428,3 +428,40 @@ fn damaged_files_are_refused_or_accepted_and_nothing_panics() {
     }
     println!("damaged files: {texts} read without a panic (seed {seed})");
 }
+
+#[test]
+fn published_alert_rules_load() {
+    use config::rules::RuleFile;
+    let Some(folder) = corpora("alert-rules") else { return };
+    let mut tally = Tally::default();
+    let mut open = vec![folder.clone()];
+    while let Some(place) = open.pop() {
+        for entry in fs::read_dir(&place).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                open.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(&folder).expect("inside").display().to_string();
+            if !path
+                .extension()
+                .is_some_and(|e| e == "yml" || e == "yaml" || e == "rules")
+            {
+                continue;
+            }
+            let skip = match name.split('/').next() {
+                _ if name.ends_with("rule-tests.yaml") => Some("unit tests, not rules"),
+                Some("gpu-operator") => Some("an object of Kubernetes that holds rules; Prometheus refuses it too"),
+                Some("ceems") => Some("a template with places to fill in, <eval_interval>"),
+                _ => None,
+            };
+            if let Some(why) = skip {
+                tally.skip(&name, why);
+                continue;
+            }
+            let result = RuleFile::load(&path).map(drop).map_err(|e| e.to_string());
+            tally.case(&name, judge(result, None));
+        }
+    }
+    tally.close("alert-rules");
+}

@@ -70,8 +70,7 @@ fn group(name: &str, regex: &Regex) -> Option<usize> {
     regex.capture_names().position(|n| n == Some(name))
 }
 
-/// Whether a text is a name of the old alphabet, references allowed:
-/// `^(?:(?:[a-zA-Z_]|\$(?:\{\w+\}|\w+))+\w*)+$` in Prometheus.
+/// Whether a text is a name of the old alphabet with references in place of any of its parts.
 pub(super) fn is_legacy_target(text: &str) -> bool {
     let mut rest = text;
     let mut first = true;
