@@ -1,6 +1,6 @@
 // The frame of every page: navigation, and above all else the answer to "is anything wrong?".
 
-import { createEffect, ErrorBoundary, For, type JSX, Match, Show, Switch } from "solid-js";
+import { createEffect, ErrorBoundary, For, type JSX, lazy, Match, Show, Suspense, Switch } from "solid-js";
 import { messageOf } from "./api";
 import { dataAge, firing, hub, simulated, targetPoll, verdict } from "./fleet";
 import { Flame, Icon } from "./icons";
@@ -14,6 +14,9 @@ import { path, rest, withRange } from "./router";
 import { isDark, theme, toggleTheme } from "./theme";
 import { duration } from "./units";
 import { SimulatedBadge } from "./value";
+
+/** Read seldom: loaded when opened. */
+const Runbook = lazy(() => import("./pages/runbook").then(({ Runbook: page }) => ({ default: page })));
 
 export function App(): JSX.Element {
   createEffect(() => {
@@ -33,6 +36,7 @@ export function App(): JSX.Element {
             <Match when={rest("/gpu/")} keyed>{(uuid) => <GpuPage uuid={uuid} />}</Match>
             <Match when={rest("/host/")} keyed>{(host) => <HostPage host={host} />}</Match>
             <Match when={path() === "/alerts"}><Alerts /></Match>
+            <Match when={rest("/runbooks/")} keyed>{(name) => <Suspense><Runbook name={name} /></Suspense>}</Match>
             <Match when={path() === "/targets"}><Targets /></Match>
           </Switch>
         </ErrorBoundary>
@@ -53,7 +57,7 @@ function TopBar(): JSX.Element {
     { to: "/alerts", name: "Alerts", count: () => firing().length },
     { to: "/targets", name: "Targets", count: down },
   ];
-  const isHere = (to: string): boolean => (to === "/" ? path() === "/" || path().startsWith("/gpu/") || path().startsWith("/host/") : path() === to);
+  const isHere = (to: string): boolean => (to === "/" ? path() === "/" || path().startsWith("/gpu/") || path().startsWith("/host/") : path() === to || (to === "/alerts" && path().startsWith("/runbooks/")));
   return (
     <header class="top">
       <a class="brand" href="/" aria-label="Watchfire, the fleet"><Flame /><span>Watchfire</span></a>

@@ -5,12 +5,14 @@ import type { CountedEvent, Events } from "./events";
 import { absolute, local } from "./time";
 import { duration } from "./units";
 import { Ago } from "./value";
+import { xidCatalog } from "./xids";
 
 const SHOWN = 20;
 /** On a finer grid the time is told as it is. */
 const EXACT_SECONDS = 30;
 
 export function EventList(props: { title: string; of: Events; unknown: string }): JSX.Element {
+  const xids = xidCatalog();
   const list = (): CountedEvent[] => props.of.list() ?? [];
   return (
     <section class="panel events" aria-label={props.title}>
@@ -27,6 +29,9 @@ export function EventList(props: { title: string; of: Events; unknown: string })
                   <Show when={event.count > 1}><span>{event.count} times</span></Show>
                   <time title={absolute(event.time)}>{event.step > EXACT_SECONDS ? `in the ${duration(event.step)} to ${local(event.time)}` : absolute(event.time)}</time>
                   <span class="quiet"><Ago at={event.time} /></span>
+                  <Show when={xids()?.[event.code ?? ""]}>
+                    {(known) => <p><span>{known().name}: {known().causes}</span> <Show when={known().action}><span class="act"><strong>What to do</strong> {known().action}</span></Show></p>}
+                  </Show>
                 </li>
               )}
             </For>

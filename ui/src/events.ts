@@ -12,6 +12,8 @@ export interface CountedEvent {
   time: number;
   step: number;
   name: string;
+  /** The value of the label that tells the kind, such as the XID's code. */
+  code: string | undefined;
   count: number;
 }
 
@@ -26,7 +28,7 @@ export interface Events {
 }
 
 /** The rises of counters; `exprs` are instant selectors or sums of them, named by their labels. */
-export function countedEvents(exprs: { expr: string; name: (labels: Labels) => string }[]): Events {
+export function countedEvents(exprs: { expr: string; name: (labels: Labels) => string; code?: string }[]): Events {
   const [list, setList] = createSignal<CountedEvent[]>();
   const [counted, setCounted] = createSignal(false);
   const [error, setError] = createSignal("");
@@ -39,11 +41,14 @@ export function countedEvents(exprs: { expr: string; name: (labels: Labels) => s
     try {
       const answers = await Promise.all(exprs.map(({ expr }) => queryRange(expr, start, end, step, mine.signal)));
       if (mine.signal.aborted) return;
-      const lines = exprs.flatMap(({ expr, name }, i) => linesOf({ expr: () => expr, legend: name }, answers[i] ?? [], window));
+      const lines = exprs.flatMap(({ expr, name, code }, i) =>
+        linesOf({ expr: () => expr, legend: name }, answers[i] ?? [], window).map((line, k) => ({ ...line, code: code ? answers[i]?.[k]?.metric[code] : undefined })));
       setError("");
       setCounted(lines.length > 0);
+      const firsts = lines.map((line) => line.values.findIndex((value) => value !== null));
+      const alive = Math.min(...firsts);
       setList(lines
-        .flatMap((line) => rises(line.values).map(({ index, by }) => ({ time: start + index * step, step, name: line.name, count: by })))
+        .flatMap((line, i) => rises(line.values, (firsts[i] ?? 0) > alive + 1).map(({ index, by }) => ({ time: start + index * step, step, name: line.name, code: line.code, count: by })))
         .sort((left, right) => right.time - left.time));
     } catch (err) {
       if (!isAbort(err) && !mine.signal.aborted) setError(messageOf(err));
@@ -59,10 +64,10 @@ export function startsOf(alerts: Alert[]): Mark[] {
   return alerts.map((alert) => ({ time: Date.parse(alert.activeAt) / 1000, text: alert.labels["alertname"] ?? "alert", level: severityOf(alert.labels) }));
 }
 
-/** Where a counter rises, over gaps too; a fall is a restart and counts from zero. */
-function rises(values: (number | null)[]): { index: number; by: number }[] {
+/** Where a counter rises, over gaps too; a fall is a restart and counts from zero, and so does a `born` one: its source stood before it did. */
+function rises(values: (number | null)[], born: boolean): { index: number; by: number }[] {
   const found: { index: number; by: number }[] = [];
-  let before: number | undefined;
+  let before = born ? 0 : undefined;
   values.forEach((value, index) => {
     if (value === null) return;
     const by = before === undefined ? 0 : value < before ? value : value - before;

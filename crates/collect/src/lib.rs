@@ -12,9 +12,11 @@
 //! Invariant: what could not be read is left out and named in an error; it never becomes a zero.
 
 mod collector;
+mod desk;
 mod error;
 pub mod gpu;
 pub mod kernel;
+mod machine;
 pub mod node;
 pub mod page;
 mod paths;
@@ -23,5 +25,6 @@ mod source;
 
 pub use collector::{Collector, Readings, State};
 pub use error::Error;
+pub use machine::Machine;
 pub use paths::Paths;
 pub use runner::{CollectorStatus, Runner, Worker};

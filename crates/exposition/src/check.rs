@@ -8,7 +8,6 @@ use crate::error::{Cause, Error};
 use crate::format::Format;
 use crate::lint::{Facts, judge};
 use crate::reader::{Entry, Reader, Sample};
-use crate::series::twice;
 use crate::strict::Strict;
 use crate::value::parse_value;
 
@@ -121,13 +120,9 @@ impl TextCheck {
     }
 
     fn sample(&mut self, sample: &Sample<'_>) -> Result<(), Cause> {
-        let pairs: Vec<_> = sample.series.pairs().collect();
-        let reserved = pairs.iter().filter(|(n, _)| n == METRIC_NAME).count() > 1;
+        let reserved = sample.series.pairs().filter(|(n, _)| n == METRIC_NAME).count() > 1;
         if reserved {
             return Err(Cause::Rule(format!("label name {METRIC_NAME:?} is reserved")));
-        }
-        if let Some(name) = twice(&pairs) {
-            return Err(Cause::LabelTwice(name.to_owned()));
         }
         let labels = sample.series.labels()?;
         let new = self.seen.insert(labels.hash128() ^ time_mark(sample));

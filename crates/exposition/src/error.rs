@@ -45,6 +45,9 @@ pub enum Cause {
     /// The same label twice in one series.
     #[error("label {0:?} is there twice")]
     LabelTwice(String),
+    /// More labels than any exporter writes.
+    #[error("a series has more than {} labels", crate::series::LABELS_MAX)]
+    LabelsTooMany,
     /// A type word that the format does not know.
     #[error("invalid metric type {0}")]
     Type(String),

@@ -25,6 +25,6 @@ pub use check::{Remark, Remarks, check_page};
 pub use error::{Cause, Error};
 pub use format::{Format, Protocol, accept_header, negotiate};
 pub use reader::{Entry, Exemplar, Reader, Sample};
-pub use series::{Pairs, Series};
+pub use series::{LABELS_MAX, Pair, Pairs, Series};
 pub use value::parse_value;
 pub use write::{escape_help, escape_label, write_float, write_page};

@@ -7,7 +7,7 @@ use model::{Kind, Labels, Millis};
 use crate::error::{Cause, Error};
 use crate::format::Format;
 use crate::scan::{Braces, Rules, braces_end, metric_name_end, quoted_end, series_end, skip_blanks};
-use crate::series::{Pairs, Series, unescape, unescape_with};
+use crate::series::{LABELS_MAX, Pairs, Series, unescape, unescape_with};
 use crate::value::{leading_decimal, parse_value};
 
 /// One line of a page.
@@ -64,10 +64,10 @@ pub struct Exemplar<'a> {
 }
 
 impl<'a> Exemplar<'a> {
-    /// The labels, mostly `trace_id`.
+    /// The labels, mostly `trace_id`; at most [`LABELS_MAX`].
     #[must_use]
     pub fn labels(&self) -> Labels {
-        let pairs: Vec<_> = self.pairs().collect();
+        let pairs: Vec<_> = self.pairs().take(LABELS_MAX).collect();
         Labels::from_pairs(pairs.iter().map(|(n, v)| (n.as_ref(), v.as_ref())))
     }
 

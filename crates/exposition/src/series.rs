@@ -7,6 +7,13 @@ use model::{Labels, METRIC_NAME};
 use crate::error::Cause;
 use crate::scan::{Rules, metric_name_end, quoted_end, skip_blanks};
 
+/// The most labels of a series, its name among them. Far beyond any exporter's; without a bound one line could
+/// hold millions, and label sets are made for a handful.
+pub const LABELS_MAX: usize = 512;
+
+/// A label's name and value, unescaped.
+pub type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
+
 /// Name and labels as written, already known to be well formed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Series<'a> {
@@ -43,7 +50,8 @@ impl<'a> Series<'a> {
     ///
     /// # Errors
     ///
-    /// [`Cause::LabelTwice`] when a label is written twice: such a series has no meaning.
+    /// [`Cause::LabelTwice`] when a label is written twice: such a series has no meaning;
+    /// [`Cause::LabelsTooMany`] beyond [`LABELS_MAX`].
     pub fn labels(&self) -> Result<Labels, Cause> {
         let pairs = self.distinct_pairs()?;
         Ok(Labels::from_pairs(pairs.iter().map(|(n, v)| (n.as_ref(), v.as_ref()))))
@@ -53,9 +61,12 @@ impl<'a> Series<'a> {
     ///
     /// # Errors
     ///
-    /// [`Cause::LabelTwice`] when a label is written twice.
-    pub fn distinct_pairs(&self) -> Result<Vec<(Cow<'a, str>, Cow<'a, str>)>, Cause> {
-        let pairs: Vec<(Cow<'a, str>, Cow<'a, str>)> = self.pairs().collect();
+    /// [`Cause::LabelTwice`] when a label is written twice, [`Cause::LabelsTooMany`] beyond [`LABELS_MAX`].
+    pub fn distinct_pairs(&self) -> Result<Vec<Pair<'a>>, Cause> {
+        let pairs: Vec<Pair<'a>> = self.pairs().take(LABELS_MAX + 1).collect();
+        if pairs.len() > LABELS_MAX {
+            return Err(Cause::LabelsTooMany);
+        }
         match twice(&pairs) {
             Some(name) => Err(Cause::LabelTwice(name.to_owned())),
             None => Ok(pairs),
@@ -64,8 +75,8 @@ impl<'a> Series<'a> {
 }
 
 /// The first name that stands twice among `pairs`.
-pub(crate) fn twice<'p>(pairs: &'p [(Cow<'_, str>, Cow<'_, str>)]) -> Option<&'p str> {
-    // A handful of labels is the rule; a page full of one series with thousands must not cost their square.
+pub(crate) fn twice<'p>(pairs: &'p [Pair<'_>]) -> Option<&'p str> {
+    // A handful of labels is the rule; hundreds must not cost their square.
     if pairs.len() <= 32 {
         let seen_before = |i: usize| pairs[..i].iter().any(|(n, _)| *n == pairs[i].0);
         return (1..pairs.len()).find(|&i| seen_before(i)).map(|i| pairs[i].0.as_ref());
@@ -90,7 +101,7 @@ impl<'a> Pairs<'a> {
 }
 
 impl<'a> Iterator for Pairs<'a> {
-    type Item = (Cow<'a, str>, Cow<'a, str>);
+    type Item = Pair<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let rules = Rules::scrape(crate::Format::Text);
@@ -193,5 +204,7 @@ mod tests {
         check(r#"up{__name__="other"}"#, r#"label "__name__" is there twice"#);
         check(r#"up{a=""}"#, r#"{__name__="up"}"#);
         assert_eq!(Series::new(br#"up{a=""}"#).pairs().count(), 2);
+        let many: String = (0..LABELS_MAX).map(|i| format!("l{i}=\"1\",")).collect();
+        check(&format!("up{{{many}}}"), "a series has more than 512 labels");
     }
 }

@@ -120,12 +120,7 @@ impl<A, B, T: Copy> Symbol<GetBy2<A, B, T>> {
 
 impl<A, B, C, T: Copy> Symbol<GetBy3<A, B, C, T>> {
     /// Asks for one value by three selectors.
-    pub(crate) fn read_by3(
-        &self,
-        device: Handle,
-        by: (A, B, C),
-        init: T,
-    ) -> Result<Option<T>, Error> {
+    pub(crate) fn read_by3(&self, device: Handle, by: (A, B, C), init: T) -> Result<Option<T>, Error> {
         let Some(function) = self.function else {
             return Ok(None);
         };
@@ -161,11 +156,7 @@ impl Symbol<GetText> {
         let mut buffer = [0_u8; TEXT_BYTES];
         // SAFETY: pointer and length describe `buffer`.
         let code = unsafe { function(device.0, buffer.as_mut_ptr().cast(), TEXT_BYTES as c_uint) };
-        Ok(if self.outcome(code)? {
-            text(&buffer)
-        } else {
-            None
-        })
+        Ok(if self.outcome(code)? { text(&buffer) } else { None })
     }
 }
 
@@ -177,19 +168,8 @@ impl<A> Symbol<GetTextBy<A>> {
         };
         let mut buffer = [0_u8; TEXT_BYTES];
         // SAFETY: pointer and length describe `buffer`; the selector is passed by value.
-        let code = unsafe {
-            function(
-                device.0,
-                by,
-                buffer.as_mut_ptr().cast(),
-                TEXT_BYTES as c_uint,
-            )
-        };
-        Ok(if self.outcome_by(code)? {
-            text(&buffer)
-        } else {
-            None
-        })
+        let code = unsafe { function(device.0, by, buffer.as_mut_ptr().cast(), TEXT_BYTES as c_uint) };
+        Ok(if self.outcome_by(code)? { text(&buffer) } else { None })
     }
 }
 
@@ -215,11 +195,7 @@ impl Symbol<SystemText> {
         let mut buffer = [0_u8; TEXT_BYTES];
         // SAFETY: pointer and length describe `buffer`.
         let code = unsafe { function(buffer.as_mut_ptr().cast(), TEXT_BYTES as c_uint) };
-        Ok(if self.outcome(code)? {
-            text(&buffer)
-        } else {
-            None
-        })
+        Ok(if self.outcome(code)? { text(&buffer) } else { None })
     }
 }
 
@@ -241,4 +217,52 @@ pub(crate) fn text(buffer: &[u8]) -> Option<String> {
 /// Reads a C text held in a structure.
 pub(crate) fn field_text<const N: usize>(field: &[c_char; N]) -> Option<String> {
     text(&field.map(|byte| byte as u8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(buffer: &[u8], want: Option<&str>) {
+        assert_eq!(text(buffer).as_deref(), want);
+    }
+
+    #[test]
+    fn a_text_ends_at_its_nul() {
+        check(b"NVIDIA H100\0garbage", Some("NVIDIA H100"));
+        check(b"no end", Some("no end"));
+        check(b"bad \xff byte\0", Some("bad \u{fffd} byte"));
+    }
+
+    #[test]
+    fn a_text_that_says_nothing_is_absent() {
+        check(b"\0", None);
+        check(b"  \0", None);
+        check(b"N/A\0", None);
+        check(b"[N/A]\0", None);
+    }
+
+    #[test]
+    fn a_function_that_the_library_lacks_gives_nothing() {
+        type Get = unsafe extern "C" fn(nvmlDevice_t, *mut u32) -> nvmlReturn_t;
+        let missing: Symbol<Get> = Symbol::new(&Err("no such symbol"), "nvmlDeviceGetSomething");
+        assert!(matches!(missing.read(Handle(std::ptr::null_mut()), 7), Ok(None)));
+    }
+
+    #[test]
+    fn an_unknown_selector_is_absent_and_an_invalid_handle_is_an_error() {
+        let symbol: Symbol<()> = Symbol {
+            function: None,
+            name: "nvmlDeviceGetSomething",
+        };
+        let invalid = raw::nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;
+        assert!(matches!(symbol.outcome_by(invalid), Ok(false)));
+        assert!(matches!(symbol.outcome(invalid), Err(Error::Unknown { code: 2, .. })));
+        assert!(matches!(
+            symbol.outcome(raw::nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED),
+            Ok(false)
+        ));
+        assert!(matches!(symbol.outcome(raw::nvmlReturn_enum_NVML_SUCCESS), Ok(true)));
+    }
 }

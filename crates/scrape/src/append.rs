@@ -4,12 +4,11 @@
 //! stored: samples of known series wait in the batch, new series wait with their labels, and only when the
 //! last line was good is the store asked for them.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use config::relabel::apply;
-use exposition::{Cause, Entry, Format, Reader, Sample, Series};
+use exposition::{Cause, Entry, Format, Pair, Reader, Sample, Series};
 use model::family::Metadata;
 use model::{Appended, Appender, Batch, Labels, LabelsBuilder, METRIC_NAME, Millis, SeriesId, TargetId, stale_nan};
 
@@ -431,6 +430,7 @@ impl Ingest {
         let mut batch = Batch::default();
         let mut reader = Reader::new(page, format);
         let mut renamed: HashMap<SeriesId, SeriesId> = HashMap::new();
+        let mut new: HashSet<SeriesId> = HashSet::new();
         while let Some(entry) = reader.next_entry()? {
             let Entry::Sample(sample) = entry else { continue };
             let Some(known) = self.cache.find(sample.series.text()) else {
@@ -439,7 +439,7 @@ impl Ingest {
             let Line::Series(old) = self.cache.line(known) else {
                 continue;
             };
-            if !unknown.contains(&old) || renamed.values().any(|new| *new == old) {
+            if !unknown.contains(&old) || new.contains(&old) {
                 continue;
             }
             let Ok(Some(labels)) = self.series_labels(&sample.series) else {
@@ -450,6 +450,7 @@ impl Ingest {
                 None => self.appender.series(&labels)?,
             };
             renamed.insert(old, id);
+            new.insert(id);
             self.cache.set(known, Line::Series(id));
             match sample.time.filter(|t| self.job.honor_timestamps && *t <= self.latest) {
                 None => batch.samples.push((id, sample.value)),
@@ -465,7 +466,7 @@ impl Ingest {
 ///
 /// Either the page wins where both have a label (an empty one too), or the target does and the page's label
 /// moves to `exported_…`.
-fn join_labels(page: &[(Cow<'_, str>, Cow<'_, str>)], target: &Labels, honor: bool, builder: &mut LabelsBuilder) {
+fn join_labels(page: &[Pair<'_>], target: &Labels, honor: bool, builder: &mut LabelsBuilder) {
     builder.reset();
     for (name, value) in page {
         builder.set(name, value);

@@ -4,7 +4,7 @@ import { createMemo, createSignal, For, type JSX, Match, Show, Switch } from "so
 import { AlertCard } from "../alert_card";
 import { type Alert, notifications, type RuleGroup } from "../api";
 import { SEVERITIES, type Severity, severityOf } from "../condition";
-import { alertPoll, byWeight, rulePoll } from "../fleet";
+import { alertPoll, alerts, heartbeats, rulePoll } from "../fleet";
 import { Icon } from "../icons";
 import { poll } from "../poll";
 import { absolute } from "../time";
@@ -17,7 +17,7 @@ const SENT_SHOWN = 50;
 export function Alerts(): JSX.Element {
   const [severity, setSeverity] = createSignal<Severity>();
   const [text, setText] = createSignal("");
-  const all = createMemo(() => [...(alertPoll.data() ?? [])].sort(byWeight));
+  const all = alerts;
   const matching = createMemo(() => all().filter((alert) => (!severity() || severityOf(alert.labels) === severity()) && contains(alert, text())));
   const firing = createMemo(() => matching().filter((alert) => alert.state === "firing"));
   const pending = createMemo(() => matching().filter((alert) => alert.state === "pending"));
@@ -44,6 +44,7 @@ export function Alerts(): JSX.Element {
       <Group title="Firing" alerts={firing()} none={all().length && !matching().length ? "None matches the filter." : "None fires."} loaded={alertPoll.data() !== undefined} />
       <Show when={other().length > 0}><Group title="Unknown" alerts={other()} none="" loaded /></Show>
       <Group title="Pending" note="true now, but not yet for as long as the rule asks" alerts={pending()} none="None is pending." loaded={alertPoll.data() !== undefined} />
+      <Show when={heartbeats().length > 0}><p class="quiet">{heartbeats().map((alert) => alert.labels["alertname"]).join(", ")} fires, as it always must: alerts are evaluated.</p></Show>
       <Sent />
       <Rules />
     </>

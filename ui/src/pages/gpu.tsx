@@ -13,7 +13,7 @@ import { Panel } from "../panel";
 import { poll } from "../poll";
 import { RangeBar } from "../rangebar";
 import { hostPath, withRange } from "../router";
-import { lanesOf } from "../throttle";
+import { lanesOf, withoutIdleLines } from "../throttle";
 import { ABSENT, type Unit } from "../units";
 import { Ago, ConditionTag, SimulatedBadge, Value } from "../value";
 
@@ -25,7 +25,7 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
   const gpu = createMemo(() => gpuOf(props.uuid));
   const host = (): string => gpu()?.host || hostOf({ instance: identity.label("instance") ?? "" });
   watchInterval(host, of("DCGM_FI_DEV_GPU_TEMP"));
-  const events = countedEvents([{ expr: `sum by (xid) (${of("watchfire_gpu_xid_errors_total")})`, name: (labels) => `XID ${labels["xid"] ?? "?"}` }]);
+  const events = countedEvents([{ expr: `sum by (xid) (${of("watchfire_gpu_xid_errors_total")})`, name: (labels) => `XID ${labels["xid"] ?? "?"}`, code: "xid" }]);
   const marks = createMemo(() => [...events.marks(), ...startsOf(gpu()?.alerts ?? [])]);
   const now = poll((signal) => query(together(Object.fromEntries(NOW.map(({ key, expr }) => [key, `max by (UUID) (${expr(of)})`]))), signal), REFRESH_MS);
   const reading = (key: string): number | undefined => {
@@ -119,7 +119,7 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
         <Panel title="Clocks held down" unit="count" kind="lanes" marks={marks()} shape={lanesOf}
           absent={absent(["DCGM_FI_DEV_CLOCKS_EVENT_REASONS"], "The driver did not give it, or an exporter's list leaves it out.")}
           queries={[{ expr: gauge(of("DCGM_FI_DEV_CLOCKS_EVENT_REASONS"), "last"), legend: "reasons" }]} />
-        <Panel title="Time throttled" unit="percent" min={0} folded="share" marks={marks()}
+        <Panel title="Time throttled" unit="percent" min={0} folded="share" marks={marks()} shape={withoutIdleLines}
           absent={absent(["watchfire_gpu_throttle_seconds_total", "DCGM_FI_DEV_THERMAL_VIOLATION", "DCGM_FI_DEV_POWER_VIOLATION"], "The driver keeps no violation counters on this board.")}
           queries={[
             { expr: rate(of("watchfire_gpu_throttle_seconds_total")), legend: (labels) => (labels["reason"] ?? "throttled").replaceAll("_", " "), scale: 100 },
@@ -154,8 +154,13 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
           absent={absent(["DCGM_FI_DEV_PCIE_REPLAY_COUNTER"], "The driver did not give it.")}
           queries={[{ expr: rate(of("DCGM_FI_DEV_PCIE_REPLAY_COUNTER")), legend: "replays" }]} />
         <Panel title="NVLink" unit="bytes_per_second" min={0} folded="average" marks={marks()}
-          absent={absent(["DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"], "The board has no NVLink, or its links are down.")}
-          queries={[{ expr: gauge(of("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL")), legend: "all links", scale: 1024 * 1024 }]} />
+          absent={absent(["DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "DCGM_FI_PROF_NVLINK_RX_BYTES"], "The board has no NVLink, or its links are down.")}
+          queries={[
+            { expr: gauge(of("DCGM_FI_PROF_NVLINK_RX_BYTES")), legend: "received" },
+            { expr: gauge(of("DCGM_FI_PROF_NVLINK_TX_BYTES")), legend: "sent" },
+            // A counter of 10⁶ bytes.
+            { expr: rate(of("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL")), legend: "all links, both ways", scale: 1e6 },
+          ]} />
       </div>
     </Show>
   );

@@ -36,8 +36,10 @@ export function HostPage(props: { host: string }): JSX.Element {
 
   watchInterval(() => props.host, of("node_load1"));
   const events = countedEvents([
-    { expr: `sum by (gpu, xid) (${of("watchfire_gpu_xid_errors_total")})`, name: (labels) => `XID ${labels["xid"] ?? "?"} on GPU ${labels["gpu"] ?? "?"}` },
-    { expr: `max by (instance) (${of("node_vmstat_oom_kill")})`, name: () => "OOM kill" },
+    { expr: `sum by (gpu, xid) (${of("watchfire_gpu_xid_errors_total")})`, name: (labels) => `XID ${labels["xid"] ?? "?"} on GPU ${labels["gpu"] ?? "?"}`, code: "xid" },
+    { expr: `sum by (process) (${of("watchfire_oom_kills_total")})`, name: (labels) => `OOM kill of ${labels["process"] || "a process"}` },
+    // The kernel's own count, where its messages are not read.
+    { expr: `max(${of("node_vmstat_oom_kill")}) unless on () sum(${of("watchfire_oom_kills_total")})`, name: () => "OOM kill" },
   ]);
   const marks = createMemo(() => [...events.marks(), ...startsOf(alerts().filter((alert) => severityOf(alert.labels) === "critical"))]);
 
@@ -51,7 +53,7 @@ export function HostPage(props: { host: string }): JSX.Element {
     oom: `max(${of("node_vmstat_oom_kill")})`,
   }), signal), REFRESH_MS);
   const uname = poll((signal) => query(of("node_uname_info"), signal), 60_000);
-  const collectors = poll((signal) => query(of("watchfire_collector_up"), signal), REFRESH_MS * 2);
+  const collectors = poll((signal) => query(`${of("watchfire_collector_state")} == 1 or on (instance, collector) ${of("watchfire_collector_up")}`, signal), REFRESH_MS * 2);
   const filesystems = poll((signal) => query(together({
     size: `max by (mountpoint, device, fstype) (${of("node_filesystem_size_bytes", FILESYSTEMS)})`,
     avail: `max by (mountpoint, device, fstype) (${of("node_filesystem_avail_bytes", FILESYSTEMS)})`,
@@ -182,22 +184,35 @@ function HostState(props: { targets: { health: string }[] }): JSX.Element {
   return <span class="tag" data-condition={state().condition}><Icon of={state().condition} />{state().text}</span>;
 }
 
-/** Collectors of the agent there, those that fail first. */
+const NOT_HERE = new Set(["absent", "disabled"]);
+
+/** How it stands with the agent's sources there; those that fail first. What this machine does not have is no failure. */
 function Collectors(props: { samples: InstantSample[] | undefined }): JSX.Element {
-  const sorted = createMemo(() => [...(props.samples ?? [])].sort((left, right) => left.value[1].localeCompare(right.value[1]) || name(left.metric).localeCompare(name(right.metric))));
+  const sorted = createMemo(() => {
+    const rank = { faulty: 0, healthy: 1, unknown: 2 };
+    return (props.samples ?? [])
+      .map(({ metric, value }) => {
+        const state = metric["state"] ?? (value[1] === "1" ? "present" : "failed");
+        const condition = state === "present" ? "healthy" as const : NOT_HERE.has(state) ? "unknown" as const : "faulty" as const;
+        return { name: metric["collector"] ?? "?", state, condition };
+      })
+      .sort((left, right) => rank[left.condition] - rank[right.condition] || left.name.localeCompare(right.name));
+  });
   return (
     <div class="collectors">
       <span class="quiet">collectors</span>
-      <Show when={sorted().length > 0} fallback={<span class="absent" title="no watchfire_collector_up of this host: another exporter, or no agent">{ABSENT}</span>}>
+      <Show when={sorted().length > 0} fallback={<span class="absent" title="no watchfire_collector_state of this host: another exporter, or no agent">{ABSENT}</span>}>
         <For each={sorted()}>
-          {({ metric, value }) => <span class="tag" data-condition={value[1] === "1" ? "healthy" : "faulty"}><Icon of={value[1] === "1" ? "healthy" : "faulty"} />{name(metric)}{value[1] === "1" ? "" : " failed"}</span>}
+          {({ name, state, condition }) => (
+            <span class="tag" data-condition={condition}>
+              <Show when={condition !== "unknown"}><Icon of={condition} /></Show>{name}{state === "present" ? "" : ` ${state}`}
+            </span>
+          )}
         </For>
       </Show>
     </div>
   );
 }
-
-const name = (labels: Labels): string => labels["collector"] ?? "?";
 
 function Filesystems(props: { samples: InstantSample[] | undefined }): JSX.Element {
   const rows = createMemo(() => {

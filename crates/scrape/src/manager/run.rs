@@ -51,7 +51,12 @@ impl Loop {
         let interval = lock(&self.state.status).target.interval.max(1);
         let mut moment = self.first(interval);
         loop {
-            let wait = Duration::from_millis((moment - self.shared.clock.now()).max(0).unsigned_abs());
+            let now = self.shared.clock.now();
+            if moment - now > interval {
+                // The wall clock was set back: without this the loop would wait until it has caught up.
+                moment = self.first(interval);
+            }
+            let wait = Duration::from_millis((moment - now).max(0).unsigned_abs());
             let due = Instant::now() + wait;
             tokio::select! {
                 () = tokio::time::sleep_until(due) => {}

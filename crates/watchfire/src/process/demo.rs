@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use collect::{Paths, Worker};
+use collect::Paths;
 use model::{Appender, Clock, Labels, Millis, SystemClock};
 use scrape::{Ingest, Job};
 use sim::Scenario;
@@ -54,7 +54,11 @@ struct TurnedClock {
 
 impl Clock for TurnedClock {
     fn now(&self) -> Millis {
-        if self.runs.load(Ordering::Acquire) { SystemClock.now() } else { self.at.load(Ordering::Acquire) }
+        if self.runs.load(Ordering::Acquire) {
+            SystemClock.now()
+        } else {
+            self.at.load(Ordering::Acquire)
+        }
     }
 }
 
@@ -68,7 +72,9 @@ impl Demo {
         let folder = data.join("demo");
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         // The path counts from the root: the loader would search for a bare name elsewhere.
-        let folder = folder.canonicalize().with_context(|| format!("cannot find {}", folder.display()))?;
+        let folder = folder
+            .canonicalize()
+            .with_context(|| format!("cannot find {}", folder.display()))?;
         let library = folder.join("libnvidia-ml.so.1");
         write_if_other(&library, LIBRARY)?;
         let controls = sim::Control::open(&library).with_context(|| format!("cannot load {}", library.display()))?;
@@ -77,19 +83,32 @@ impl Demo {
         let scenario = Scenario::parse(SCENARIO).context("the demonstration's scenario")?;
         let clock = Arc::new(TurnedClock::default());
         clock.at.store(epoch, Ordering::Release);
-        let mut demo = Self {
-            sources: Sources::start(Vec::new(), Arc::clone(&clock) as Arc<dyn Clock>)?,
+        let tree = |time| sim::procfs::Tree::new(Arc::clone(&scenario), &folder.join("proc"), epoch).write(time);
+        tree(0).context("cannot write the simulated proc tree")?;
+        // Anew at each start, as after a boot: what an earlier process read is not read again.
+        let log = folder.join("kmsg");
+        std::fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
+        let paths = Paths {
+            procfs: folder.join("proc"),
+            sysfs: folder.join("sys"),
+            rootfs: folder.join("root"),
+            udev: folder.join("udev"),
+            kmsg: log,
+            nvml_library: Some(library),
+            textfile: None,
+        };
+        let booted = epoch + scenario.host().booted.ms();
+        let time = Arc::clone(&clock) as Arc<dyn Clock>;
+        let sources = Sources::start(&paths, &scenario.host().name, &time, Some(booted))?;
+        Ok(Self {
             scenario,
             controls,
             folder,
             epoch,
             is_new,
             clock,
-        };
-        demo.tree().write(0).context("cannot write the simulated proc tree")?;
-        demo.touch_kernel_log()?;
-        demo.sources = Sources::start(demo.workers(), Arc::clone(&demo.clock) as Arc<dyn Clock>)?;
-        Ok(demo)
+            sources,
+        })
     }
 
     /// The name of the simulated host.
@@ -107,27 +126,8 @@ impl Demo {
         Labels::from_pairs([("job", job), ("instance", self.host_name()), ("simulated", "true")])
     }
 
-    fn workers(&self) -> Vec<Worker> {
-        let paths = Paths {
-            procfs: self.folder.join("proc"),
-            sysfs: self.folder.join("sys"),
-            rootfs: self.folder.join("root"),
-            udev: self.folder.join("udev"),
-            kmsg: self.kernel_log(),
-            nvml_library: Some(self.folder.join("libnvidia-ml.so.1")),
-            textfile: None,
-        };
-        super::sources::workers_of(&paths, Some(self.host_name()), Some(&self.folder.join("inventory.json")))
-    }
-
     fn kernel_log(&self) -> PathBuf {
         self.folder.join("kmsg")
-    }
-
-    fn touch_kernel_log(&self) -> anyhow::Result<()> {
-        let path = self.kernel_log();
-        // Anew at each start, as after a boot: what an earlier process read is not read again.
-        std::fs::write(&path, "").with_context(|| format!("cannot write {}", path.display()))
     }
 
     fn tree(&self) -> sim::procfs::Tree {
@@ -156,15 +156,17 @@ impl Demo {
             while time < self.epoch {
                 self.clock.at.store(time, Ordering::Release);
                 self.controls.set_time_ms(Some(time));
-                tree.write(time - self.epoch).context("cannot write the simulated proc tree")?;
+                tree.write(time - self.epoch)
+                    .context("cannot write the simulated proc tree")?;
                 for (ingest, page) in &mut jobs {
-                    samples += ingest.ingest_page(time, self.sources.page(*page).as_bytes())?.stored;
+                    samples += ingest.ingest_page(time, self.sources.page(*page).as_bytes())?.kept;
                 }
                 maintain(time);
                 time += HISTORY_STEP;
             }
             // Written last: a process that was killed on the way fills in again.
-            std::fs::write(self.folder.join("epoch"), self.epoch.to_string()).context("cannot keep the demonstration's start")?;
+            std::fs::write(self.folder.join("epoch"), self.epoch.to_string())
+                .context("cannot keep the demonstration's start")?;
         }
         self.controls.set_time_ms(None);
         self.clock.runs.store(true, Ordering::Release);
@@ -188,7 +190,10 @@ impl Demo {
             }
             std::thread::sleep(TICK);
         };
-        std::thread::Builder::new().name("demo".into()).spawn(play).context("cannot start the demonstration's thread")?;
+        std::thread::Builder::new()
+            .name("demo".into())
+            .spawn(play)
+            .context("cannot start the demonstration's thread")?;
         Ok(())
     }
 }
@@ -197,7 +202,10 @@ impl Demo {
 fn epoch(folder: &Path) -> anyhow::Result<(Millis, bool)> {
     match std::fs::read_to_string(folder.join("epoch")) {
         Ok(text) => {
-            let epoch = text.trim().parse().with_context(|| format!("{}/epoch is not a time", folder.display()))?;
+            let epoch = text
+                .trim()
+                .parse()
+                .with_context(|| format!("{}/epoch is not a time", folder.display()))?;
             Ok((epoch, false))
         }
         Err(_) => Ok((SystemClock.now(), true)),
