@@ -5,6 +5,7 @@ use model::{Labels, QueryError};
 
 use super::Evaluator;
 use super::accumulate::{Accumulate, Average, Count, Least, Most, One, Total, Variance};
+use super::budget::Budget;
 use super::grid::Grid;
 use super::note::Notes;
 use super::quantile::{nan_first, quantile};
@@ -31,7 +32,7 @@ impl Evaluator<'_> {
                 self.remark_quantile(aggregate, &q, grid);
                 let groups = Groups::of(&aggregate.grouping, &series);
                 self.budget.take(groups.labels.len().saturating_mul(grid.len))?;
-                let values = groups.quantiles(&series, &q, grid);
+                let values = groups.quantiles(&series, &q, grid, &self.budget)?;
                 Ok(groups.with(values))
             }
             AggregateOp::Sum => self.fold::<Total>(aggregate, grid),
@@ -157,26 +158,31 @@ impl<'a> Groups<'a> {
         members
     }
 
-    fn quantiles(&self, series: &[Series], q: &Scalar, grid: Grid) -> Vec<Vec<f64>> {
+    fn quantiles(
+        &self,
+        series: &[Series],
+        q: &Scalar,
+        grid: Grid,
+        budget: &Budget<'_>,
+    ) -> Result<Vec<Vec<f64>>, QueryError> {
         let mut sorted = Vec::new();
-        let mut of_group = |members: Vec<usize>| {
-            let at_step = |step: usize| {
-                sorted.clear();
-                sorted.extend(
-                    members
-                        .iter()
-                        .map(|m| series[*m].values[step])
-                        .filter(|v| is_present(*v)),
-                );
-                sorted.sort_unstable_by(nan_first);
-                if sorted.is_empty() {
-                    ABSENT
-                } else {
-                    quantile(q.at(step), &sorted)
+        let mut of_groups = Vec::with_capacity(self.labels.len());
+        for members in self.members() {
+            let mut values = vec![ABSENT; grid.len];
+            for (step, value) in values.iter_mut().enumerate() {
+                if step % 64 == 0 {
+                    budget.check()?;
                 }
-            };
-            (0..grid.len).map(at_step).collect()
-        };
-        self.members().into_iter().map(&mut of_group).collect()
+                let all = members.iter().map(|m| series[*m].values[step]);
+                sorted.clear();
+                sorted.extend(all.filter(|v| is_present(*v)));
+                sorted.sort_unstable_by(nan_first);
+                if !sorted.is_empty() {
+                    *value = quantile(q.at(step), &sorted);
+                }
+            }
+            of_groups.push(values);
+        }
+        Ok(of_groups)
     }
 }
