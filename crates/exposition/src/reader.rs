@@ -271,10 +271,10 @@ impl<'a> Reader<'a> {
 
     fn text_timestamp(&self, at: usize, sample: &mut Sample<'a>) -> Result<usize, Error> {
         let start = skip_blanks(self.page, at);
-        if matches!(self.page.get(start), Some(b'\n') | None) {
+        if matches!(self.page.get(start), Some(b'\n') | None) && !self.rules.checker {
             return Ok(start);
         }
-        let sign = usize::from(self.page[start] == b'-');
+        let sign = usize::from(self.page.get(start) == Some(&b'-'));
         let digits = self.page[start + sign..]
             .iter()
             .take_while(|b| b.is_ascii_digit())
@@ -340,7 +340,7 @@ impl<'a> Reader<'a> {
         self.line = (start, end);
         let word = skip_blanks(self.page, start + 1);
         let help = self.page[word..].starts_with(b"HELP");
-        let meta = word > start + 1
+        let meta = (word > start + 1 || self.rules.checker)
             && (help || self.page[word..].starts_with(b"TYPE"))
             && matches!(self.page.get(word + 4), Some(b' ' | b'\t'));
         if !meta {
@@ -348,7 +348,7 @@ impl<'a> Reader<'a> {
             return Ok(Entry::Comment);
         }
         let name_at = skip_blanks(self.page, word + 4);
-        if name_at == end && self.rules.empty_meta {
+        if name_at == end && self.rules.checker {
             self.at = self.end_line(end, "a new line")?;
             return Ok(Entry::Comment);
         }
@@ -362,7 +362,7 @@ impl<'a> Reader<'a> {
         )?;
         let behind = &self.page[after.min(end)..end];
         let mut text = behind.get(1..).unwrap_or(&[]);
-        if self.rules.empty_meta {
+        if self.rules.checker {
             if !matches!(behind.first(), None | Some(b' ' | b'\t')) {
                 return Err(Error::expected(self.page, after, "a blank after the metric name"));
             }
@@ -465,7 +465,24 @@ impl<'a> Reader<'a> {
     }
 
     fn help(&self, text: &'a [u8], at: usize) -> Result<Cow<'a, str>, Error> {
-        if std::str::from_utf8(text).is_err() {
+        if self.rules.checker {
+            let escapes = text.split(|b| *b == b'\\').skip(1);
+            let mut behind_escaped = false;
+            for after in escapes {
+                if behind_escaped {
+                    behind_escaped = false;
+                    continue;
+                }
+                behind_escaped = after.is_empty();
+                if !matches!(after.first(), None | Some(b'n')) {
+                    return Err(Error::at(
+                        self.page,
+                        at,
+                        Cause::Rule("invalid escape sequence in HELP".to_owned()),
+                    ));
+                }
+            }
+        } else if std::str::from_utf8(text).is_err() {
             return Err(Error::at(self.page, at, Cause::Utf8));
         }
         Ok(unescape_with(text, self.format == Format::OpenMetrics))
@@ -474,7 +491,7 @@ impl<'a> Reader<'a> {
     fn kind(&self, word: &[u8], at: usize) -> Result<Kind, Error> {
         let open_metrics = self.format == Format::OpenMetrics;
         let lower = word.to_ascii_lowercase();
-        let word_read: &[u8] = if self.rules.empty_meta { &lower } else { word };
+        let word_read: &[u8] = if self.rules.checker { &lower } else { word };
         Ok(match word_read {
             b"counter" => Kind::Counter,
             b"gauge" => Kind::Gauge,
