@@ -13,11 +13,14 @@ pub(crate) type Counts = [u64; 8];
 /// Where adding begins: a day and some of history. Before it a counter grows evenly.
 const HISTORY_MS: i64 = -26 * 3_600_000;
 const BUCKET_MS: i64 = 60_000;
-/// Steps of the history; nothing sudden happens there that a counter must show at once.
-const STEP_PAST_MS: i64 = 5_000;
+/// Steps where nothing sudden happens that a counter must show at once.
+const STEP_LONG_MS: i64 = 5_000;
 const STEP_MS: i64 = 1_000;
-/// From here on steps are short.
-const PRESENT_MS: i64 = -120_000;
+/// Between these times steps are short: here the faults of a demonstration happen.
+const PRESENT_MS: std::ops::Range<i64> = -120_000..3_600_000;
+/// After a month counters grow evenly again, so that neither memory nor the time of a first
+/// question has no bound.
+const END_MS: i64 = 30 * 86_400_000;
 
 /// Sums up to the end of each whole minute since the start, in thousandths.
 #[derive(Debug, Default)]
@@ -52,6 +55,8 @@ impl Prefix {
             return times(even, t_ms - origin_ms);
         }
         let mut sum = times(even, start - origin_ms);
+        add(&mut sum, &times(even, t_ms - END_MS));
+        let t_ms = t_ms.min(END_MS.max(start));
         let whole = usize::try_from((t_ms - start) / BUCKET_MS).unwrap_or(0);
         let mut last = self.sums.last().copied().unwrap_or_default();
         while self.sums.len() < whole {
@@ -85,10 +90,10 @@ impl Bucket for i64 {
 /// The integral from the start of a bucket to a time within it: the rate in the middle of each
 /// step times the step, the last step in part. It never falls, whatever the rate.
 fn steps(from: i64, to: i64, rate: &impl Fn(i64) -> Rates) -> Counts {
-    let step = if from < PRESENT_MS {
-        STEP_PAST_MS
-    } else {
+    let step = if PRESENT_MS.contains(&from) {
         STEP_MS
+    } else {
+        STEP_LONG_MS
     };
     let mut sum = Counts::default();
     let mut at = from;
@@ -149,6 +154,16 @@ mod tests {
             Prefix::default().integral(ORIGIN, ORIGIN, &[1.0; 8], rate)[0],
             0
         );
+    }
+
+    #[test]
+    fn a_time_out_of_all_range_is_answered_at_once() {
+        let started = std::time::Instant::now();
+        let mut prefix = Prefix::default();
+        let far = prefix.integral(ORIGIN, 1_800_000_000_000, &[1.0; 8], rate)[0];
+        assert!(far > prefix.integral(ORIGIN, 1_700_000_000_000, &[1.0; 8], rate)[0]);
+        assert!(prefix.sums.len() < 50_000);
+        assert!(started.elapsed().as_secs() < 5);
     }
 
     #[test]

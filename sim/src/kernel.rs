@@ -32,7 +32,7 @@ impl Scenario {
         let mut lines: Vec<KernelMessage> = self
             .faults()
             .iter()
-            .flat_map(|fault| self.fault_lines(fault, to_ms))
+            .flat_map(|fault| self.fault_lines(fault, from_ms, to_ms))
             .chain(self.jobs().iter().flat_map(job_lines))
             .filter(|line| (from_ms..to_ms).contains(&line.time_ms))
             .collect();
@@ -41,12 +41,12 @@ impl Scenario {
         lines
     }
 
-    fn fault_lines(&self, fault: &Fault, to_ms: i64) -> Vec<KernelMessage> {
+    fn fault_lines(&self, fault: &Fault, from_ms: i64, to_ms: i64) -> Vec<KernelMessage> {
         let at = fault.at.ms();
         match &fault.kind {
             FaultKind::Xid(code) => self.xid_lines(fault, *code),
             FaultKind::OomKill(kill) => self.oom_lines(at, kill),
-            FaultKind::PcieWidth(width) => self.riser_lines(fault, *width, to_ms),
+            FaultKind::PcieWidth(width) => self.riser_lines(fault, *width, from_ms, to_ms),
             _ => Vec::new(),
         }
     }
@@ -158,7 +158,13 @@ impl Scenario {
     }
 
     /// The port says that packets were damaged, ever again until the riser is mended or the GPU gone.
-    fn riser_lines(&self, fault: &Fault, width: u32, to_ms: i64) -> Vec<KernelMessage> {
+    fn riser_lines(
+        &self,
+        fault: &Fault,
+        width: u32,
+        from_ms: i64,
+        to_ms: i64,
+    ) -> Vec<KernelMessage> {
         let Some((gpu, board)) = fault
             .gpu
             .and_then(|gpu| Some((gpu, self.boards().get(gpu)?)))
@@ -188,6 +194,9 @@ impl Scenario {
             let at = fault.at.ms() + 1_000 + count * AER_EVERY_MS;
             if at >= to_ms || !fault.active_at(at) || self.is_lost(gpu, at) {
                 break;
+            }
+            if at < from_ms {
+                continue;
             }
             lines.push(line(
                 at,

@@ -5,8 +5,8 @@
 //! alone, so a writer that is started again does not repeat them.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::FileTypeExt;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,6 +16,8 @@ use crate::scenario::Scenario;
 
 /// The host's own boot messages came before.
 const FIRST_SEQUENCE: u64 = 4_000;
+/// `O_NONBLOCK` of Linux, from `asm-generic/fcntl.h`.
+const NONBLOCKING: i32 = 0o4000;
 /// No scenario's history is longer.
 const BEGINNING_MS: i64 = -400 * 86_400_000;
 
@@ -32,7 +34,7 @@ pub struct Writer {
 impl Writer {
     /// Opens (or creates) the file; the first [`write_until`](Self::write_until) begins at `from_ms`.
     ///
-    /// A FIFO is opened so that opening does not wait for a reader.
+    /// A FIFO is opened so that neither opening nor writing waits for a reader.
     ///
     /// # Errors
     ///
@@ -42,7 +44,11 @@ impl Writer {
             .metadata()
             .is_ok_and(|metadata| metadata.file_type().is_fifo());
         let file = if is_fifo {
-            OpenOptions::new().read(true).write(true).open(path)
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .custom_flags(NONBLOCKING)
+                .open(path)
         } else {
             OpenOptions::new().append(true).create(true).open(path)
         };
@@ -63,6 +69,9 @@ impl Writer {
 
     /// Appends the records up to a time (excluded), each in one write; returns how many.
     ///
+    /// A record that a full FIFO has no room for is lost, as in the kernel's own ring: the reader
+    /// sees a gap in the sequence.
+    ///
     /// # Errors
     ///
     /// [`Error::Write`]; what was written stays written and is not repeated.
@@ -72,17 +81,22 @@ impl Writer {
         }
         let lines = self.scenario.kernel_messages(self.cursor_ms, to_ms);
         self.cursor_ms = to_ms;
+        let mut written = 0;
         for line in &lines {
             let record = record(&self.scenario, line, self.sequence);
             self.sequence += 1;
-            self.file
-                .write_all(record.as_bytes())
-                .map_err(|source| Error::Write {
-                    path: self.path.clone(),
-                    source,
-                })?;
+            match self.file.write_all(record.as_bytes()) {
+                Ok(()) => written += 1,
+                Err(err) if err.kind() == ErrorKind::WouldBlock => {}
+                Err(source) => {
+                    return Err(Error::Write {
+                        path: self.path.clone(),
+                        source,
+                    });
+                }
+            }
         }
-        Ok(lines.len())
+        Ok(written)
     }
 }
 
@@ -136,5 +150,31 @@ mod tests {
         let two = Writer::open(demo, &path, 30_000).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(one.sequence, two.sequence);
+    }
+
+    #[test]
+    fn a_full_fifo_loses_records_and_does_not_block() {
+        let path = temporary("fifo");
+        let made = std::process::Command::new("mkfifo")
+            .arg(&path)
+            .status()
+            .unwrap();
+        assert!(made.success());
+        let demo = Scenario::parse(Scenario::DEFAULT).unwrap();
+        let mut writer = Writer::open(demo, &path, 0).unwrap();
+        let started = std::time::Instant::now();
+        // The riser complains for as long as there is one; nobody reads.
+        let mut written = 0;
+        for _ in 0..40 {
+            writer.cursor_ms = 0;
+            written += writer.write_until(44_000).unwrap();
+        }
+        std::fs::remove_file(&path).unwrap();
+        let numbered = usize::try_from(writer.sequence - FIRST_SEQUENCE).unwrap();
+        assert!(
+            written > 100 && written < numbered,
+            "{written} of {numbered}"
+        );
+        assert!(started.elapsed().as_secs() < 5);
     }
 }

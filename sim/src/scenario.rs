@@ -226,6 +226,24 @@ mod tests {
     }
 
     #[test]
+    fn every_shipped_scenario_is_valid_and_says_its_name() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/sim");
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let scenario =
+                Scenario::read(&path).unwrap_or_else(|err| panic!("{}: {err}", path.display()));
+            assert_eq!(path.file_stem().unwrap(), scenario.name());
+            names.push(scenario.name().to_owned());
+        }
+        names.sort();
+        assert_eq!(
+            names,
+            ["demo-h100x8", "healthy-h100x8", "sick-driver-h100x8"]
+        );
+    }
+
+    #[test]
     fn an_unknown_key_is_an_error_with_its_line() {
         let err =
             Scenario::parse(&Scenario::DEFAULT.replace("\nseed:", "\nsead: 1\nseed:")).unwrap_err();

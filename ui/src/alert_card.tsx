@@ -1,11 +1,12 @@
 // One alert as a person needs it at night: what, since when, what to do, and the charts around its start.
 
-import { createMemo, For, type JSX, Show } from "solid-js";
+import { createMemo, For, type JSX, Match, Show, Switch } from "solid-js";
 import { type Alert, numberOf } from "./api";
 import { severityOf } from "./condition";
 import { Icon } from "./icons";
 import { hostOf } from "./metrics";
-import { gpuPath, hostPath } from "./router";
+import { gpuPath, hostPath, withRange } from "./router";
+import { runbookPath } from "./runbooks";
 import { absolute, around } from "./time";
 import { ABSENT } from "./units";
 import { Ago } from "./value";
@@ -38,7 +39,7 @@ export function AlertCard(props: { alert: Alert; brief?: boolean }): JSX.Element
       <Show when={!props.brief}>
         <footer>
           <Show when={subject()}>{(to) => <a href={`${to().path}${around(since())}`}>Charts around its start</a>}</Show>
-          <Show when={notes()["runbook_url"]}>{(url) => <a href={url()} target="_blank" rel="noreferrer">Runbook</a>}</Show>
+          <Show when={notes()["runbook_url"]}>{(url) => <Runbook url={url()} />}</Show>
           <span class="labels">
             <span class="chip"><b>value</b> {shortValue(props.alert.value)}</span>
             <For each={Object.entries(labels()).filter(([name]) => !TOLD.has(name))}>{([name, value]) => <span class="chip"><b>{name}</b> {value}</span>}</For>
@@ -46,6 +47,17 @@ export function AlertCard(props: { alert: Alert; brief?: boolean }): JSX.Element
         </footer>
       </Show>
     </article>
+  );
+}
+
+/** A link where the address is one, or names a runbook that came along; any other path stands as it is. */
+function Runbook(props: { url: string }): JSX.Element {
+  const own = (): string | undefined => runbookPath(props.url);
+  return (
+    <Switch fallback={<span class="quiet">Runbook <code>{props.url}</code></span>}>
+      <Match when={own()}>{(path) => <a href={withRange(path())}>Runbook</a>}</Match>
+      <Match when={/^https?:\/\//.test(props.url)}><a href={props.url} target="_blank" rel="noreferrer">Runbook</a></Match>
+    </Switch>
   );
 }
 

@@ -1,10 +1,9 @@
 // The frame of every page: navigation, and above all else the answer to "is anything wrong?".
 
-import { createEffect, ErrorBoundary, For, type JSX, Match, Show, Switch } from "solid-js";
+import { createEffect, ErrorBoundary, For, type JSX, lazy, Match, Show, Suspense, Switch } from "solid-js";
 import { messageOf } from "./api";
 import { dataAge, firing, hub, simulated, targetPoll, verdict } from "./fleet";
-import { Icon } from "./icons";
-import { Flame } from "./icons";
+import { Flame, Icon } from "./icons";
 import { KeyHelp, showHelp } from "./keys";
 import { Alerts } from "./pages/alerts";
 import { Fleet } from "./pages/fleet";
@@ -14,6 +13,10 @@ import { Targets } from "./pages/targets";
 import { path, rest, withRange } from "./router";
 import { isDark, theme, toggleTheme } from "./theme";
 import { duration } from "./units";
+import { SimulatedBadge } from "./value";
+
+/** Read seldom: loaded when opened. */
+const Runbook = lazy(() => import("./pages/runbook").then(({ Runbook: page }) => ({ default: page })));
 
 export function App(): JSX.Element {
   createEffect(() => {
@@ -33,6 +36,7 @@ export function App(): JSX.Element {
             <Match when={rest("/gpu/")} keyed>{(uuid) => <GpuPage uuid={uuid} />}</Match>
             <Match when={rest("/host/")} keyed>{(host) => <HostPage host={host} />}</Match>
             <Match when={path() === "/alerts"}><Alerts /></Match>
+            <Match when={rest("/runbooks/")} keyed>{(name) => <Suspense><Runbook name={name} /></Suspense>}</Match>
             <Match when={path() === "/targets"}><Targets /></Match>
           </Switch>
         </ErrorBoundary>
@@ -53,7 +57,7 @@ function TopBar(): JSX.Element {
     { to: "/alerts", name: "Alerts", count: () => firing().length },
     { to: "/targets", name: "Targets", count: down },
   ];
-  const isHere = (to: string): boolean => (to === "/" ? path() === "/" || path().startsWith("/gpu/") || path().startsWith("/host/") : path() === to);
+  const isHere = (to: string): boolean => (to === "/" ? path() === "/" || path().startsWith("/gpu/") || path().startsWith("/host/") : path() === to || (to === "/alerts" && path().startsWith("/runbooks/")));
   return (
     <header class="top">
       <a class="brand" href="/" aria-label="Watchfire, the fleet"><Flame /><span>Watchfire</span></a>
@@ -73,11 +77,6 @@ function TopBar(): JSX.Element {
       </div>
     </header>
   );
-}
-
-/** Stands on every page that shows a simulated series. */
-export function SimulatedBadge(): JSX.Element {
-  return <span class="badge simulated" title="Some of this data comes from a simulated server, not from hardware">simulated</span>;
 }
 
 function VerdictBar(): JSX.Element {

@@ -6,8 +6,9 @@
 import { createEffect, createSignal, Index, type JSX, on, onCleanup, onMount, Show, untrack } from "solid-js";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { drawLanes, drawMarks, hatchUnknown, nameUnknown } from "./paint";
 import { color, themeVersion } from "./theme";
-import { absolute, hubNow, setAbsolute, type Window } from "./time";
+import { absolute, setAbsolute, type Window } from "./time";
 import { ABSENT, format, isBinary, type Unit } from "./units";
 
 export interface Line {
@@ -45,7 +46,8 @@ const LANE_HEIGHT = 22;
 /** One left edge for most charts, so that a moment lies under itself from chart to chart. */
 const LABEL_WIDTH = 52;
 const SYNC = "page";
-const COLORS = 8;
+/** As many line colours as the style sheet has. */
+export const COLORS = 8;
 
 export function gridOf({ start, end, step }: Window): number[] {
   return Array.from({ length: Math.round((end - start) / step) + 1 }, (_, i) => start + i * step);
@@ -75,6 +77,12 @@ export function Chart(props: ChartProps): JSX.Element {
   const at = (line: Line): number | null => {
     const index = cursor();
     return index === undefined ? latest(line) : (line.values[index] ?? null);
+  };
+  const time = (): number => props.window.start + (cursor() ?? 0) * props.window.step;
+  /** The names of the marks under the crosshair. */
+  const nearby = (): string => {
+    const reach = Math.max(props.window.step, (props.window.end - props.window.start) / 120);
+    return [...new Set((props.marks ?? []).filter((mark) => Math.abs(mark.time - time()) <= reach).map(({ text }) => text))].join(", ");
   };
   const summary = (): string =>
     `${props.title}: ${props.lines.slice(0, 6).map((line) => `${line.name} ${format(latest(line), line.unit ?? props.unit)}`).join(", ")}` +
@@ -138,7 +146,7 @@ export function Chart(props: ChartProps): JSX.Element {
           )}
         </Index>
         <Show when={cursor() !== undefined}>
-          <time class="at">{absolute(props.window.start + (cursor() ?? 0) * props.window.step)}</time>
+          <span class="at"><Show when={nearby()}><strong>{nearby()}</strong> </Show><time>{absolute(time())}</time></span>
         </Show>
       </div>
     </div>
@@ -326,141 +334,4 @@ function timeLabels(_: uPlot, splits: number[], __: number, space: number, incre
     }
     return clock;
   });
-}
-
-/** The times of which no line knows anything, up to now. */
-function unknownStretches(props: ChartProps): [number, number][] {
-  const columns = props.lines.filter((line) => !line.limit).map((line) => line.values);
-  const { start, end, step } = props.window;
-  const count = columns[0]?.length ?? 0;
-  const known = (i: number): boolean => columns.some((column) => (column[i] ?? null) !== null);
-  const found: [number, number][] = [];
-  let from = -1;
-  for (let i = 0; i <= count; i++) {
-    const missing = i < count && !known(i);
-    if (missing && from < 0) from = i;
-    if (missing || from < 0) continue;
-    // The newest point may still be under way.
-    if (i < count || i - from > 1) {
-      found.push([from === 0 ? start : start + (from - 0.5) * step, i === count ? Math.min(end, hubNow()) : start + (i - 0.5) * step]);
-    }
-    from = -1;
-  }
-  return found;
-}
-
-function hatchUnknown(plot: uPlot, props: ChartProps): void {
-  const { top, height } = plot.bbox;
-  const context = plot.ctx;
-  for (const [from, to] of unknownStretches(props)) {
-    const left = plot.valToPos(from, "x", true);
-    const width = plot.valToPos(to, "x", true) - left;
-    if (width <= 0) continue;
-    context.save();
-    context.beginPath();
-    context.rect(left, top, width, height);
-    context.clip();
-    context.strokeStyle = color("--hatch");
-    context.lineWidth = devicePixelRatio;
-    context.beginPath();
-    for (let x = left - height; x < left + width; x += 7 * devicePixelRatio) {
-      context.moveTo(x, top + height);
-      context.lineTo(x + height, top);
-    }
-    context.stroke();
-    context.restore();
-  }
-}
-
-/** "no data" over each hatched stretch that has the room. */
-function nameUnknown(plot: uPlot, props: ChartProps): void {
-  const { top, height } = plot.bbox;
-  const context = plot.ctx;
-  const px = devicePixelRatio;
-  context.save();
-  context.font = `${11 * px}px system-ui, sans-serif`;
-  context.textAlign = "center";
-  context.textBaseline = "middle";
-  for (const [from, to] of unknownStretches(props)) {
-    const left = plot.valToPos(from, "x", true);
-    const right = plot.valToPos(to, "x", true);
-    if (right - left < 64 * px) continue;
-    const middle = (left + right) / 2;
-    const half = context.measureText("no data").width / 2 + 5 * px;
-    context.fillStyle = color("--panel");
-    context.fillRect(middle - half, top + height / 2 - 9 * px, 2 * half, 18 * px);
-    context.fillStyle = color("--ink-2");
-    context.fillText("no data", middle, top + height / 2);
-  }
-  context.restore();
-}
-
-function drawLanes(plot: uPlot, props: ChartProps, hidden: ReadonlySet<string>): void {
-  const { step } = props.window;
-  const context = plot.ctx;
-  const height = Math.min(12 * devicePixelRatio, (plot.bbox.height / props.lines.length) * 0.7);
-  context.save();
-  context.beginPath();
-  context.rect(plot.bbox.left, plot.bbox.top, plot.bbox.width, plot.bbox.height);
-  context.clip();
-  props.lines.forEach((line, row) => {
-    if (hidden.has(line.name)) return;
-    const middle = plot.valToPos(props.lines.length - row - 0.5, "y", true);
-    line.values.forEach((value, i) => {
-      if (value === null) return;
-      const time = props.window.start + i * step;
-      const left = Math.floor(plot.valToPos(time - step, "x", true));
-      const right = Math.ceil(plot.valToPos(time, "x", true));
-      const on = value > 0;
-      context.fillStyle = on ? color(`--line-${row % COLORS}`) : color("--grid");
-      const thick = on ? height : Math.max(1, 2 * devicePixelRatio);
-      context.fillRect(left, middle - thick / 2, Math.max(right - left, devicePixelRatio * 2), thick);
-    });
-  });
-  context.restore();
-}
-
-function drawMarks(plot: uPlot, marks: Mark[]): void {
-  const { left, top, width, height } = plot.bbox;
-  const context = plot.ctx;
-  const px = devicePixelRatio;
-  context.save();
-  context.font = `600 ${10 * px}px system-ui, sans-serif`;
-  context.textAlign = "left";
-  context.textBaseline = "bottom";
-  let name = "";
-  let ink = "";
-  let at = 0;
-  // Names stand above the plot; those of one moment share a line.
-  const write = (): void => {
-    const wide = context.measureText(name).width;
-    context.fillStyle = ink;
-    context.fillText(name, Math.max(left, Math.min(at - wide / 2, left + width - wide)), top - 3 * px);
-  };
-  let end = -Infinity;
-  for (const mark of [...marks].sort((one, other) => one.time - other.time)) {
-    const x = plot.valToPos(mark.time, "x", true);
-    if (x < left || x > left + width) continue;
-    context.strokeStyle = context.fillStyle = color(`--${mark.level}`);
-    context.lineWidth = px;
-    context.beginPath();
-    context.moveTo(x, top);
-    context.lineTo(x, top + height);
-    context.stroke();
-    context.beginPath();
-    context.moveTo(x - 4 * px, top - px);
-    context.lineTo(x + 4 * px, top - px);
-    context.lineTo(x, top + 5 * px);
-    context.fill();
-    const half = context.measureText(mark.text).width / 2;
-    if (name && x - half < end + 6 * px) {
-      if (!name.split(" · ").includes(mark.text)) name += ` · ${mark.text}`;
-    } else {
-      if (name) write();
-      [name, ink, at] = [mark.text, color(`--${mark.level}`), x];
-    }
-    end = at + context.measureText(name).width / 2;
-  }
-  if (name) write();
-  context.restore();
 }

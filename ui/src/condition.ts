@@ -29,16 +29,12 @@ export const SEVERITIES: Severity[] = ["critical", "warning", "info"];
 export function severityOf(labels: Record<string, string>): Severity {
   switch (labels["severity"]?.toLowerCase()) {
     case "critical": case "page": case "error": case "emergency": case "high": return "critical";
-    case "info": case "none": case "notice": case "low": return "info";
+    case "info": case "notice": case "low": return "info";
     default: return "warning";
   }
 }
 
-/** The state an agent gives in `watchfire_gpu_up`, as a condition. */
-export function conditionOfAgent(state: string): Condition {
-  switch (state.toLowerCase()) {
-    case "lost": case "fallen_off_the_bus": case "gone": return "lost";
-    case "hung": case "timeout": case "quarantined": return "hung";
-    default: return "unknown";
-  }
+/** Severity `none` is no trouble but a sign of life: the Watchdog alert, which always fires. */
+export function isHeartbeat(alert: Alert): boolean {
+  return alert.labels["severity"]?.toLowerCase() === "none";
 }

@@ -4,16 +4,14 @@
 import { createEffect, createMemo, createRoot, createSignal, on } from "solid-js";
 import * as api from "./api";
 import type { Alert, InstantSample, Labels } from "./api";
-import { type Condition, conditionOf, conditionOfAgent, severityOf, worst } from "./condition";
+import { type Condition, conditionOf, isHeartbeat, severityOf, worst } from "./condition";
 import { hostOf, oneOf } from "./metrics";
-import { poll } from "./poll";
-import { hubNow, parseDuration, second, setScrapeInterval, syncClock } from "./time";
+import { FRESH_SECONDS, poll } from "./poll";
+import { hubNow, second, syncClock } from "./time";
 import { duration, plural } from "./units";
 
 const REFRESH_MS = 5000;
 const SLOW_MS = 60_000;
-/** Older data says nothing about now. */
-export const FRESH_SECONDS = 60;
 const SEEN_SECONDS = 86_400;
 
 export interface Gpu {
@@ -48,14 +46,11 @@ const polls = createRoot(() => ({
   }, REFRESH_MS),
   alerts: poll(api.alerts, REFRESH_MS),
   rules: poll(api.rules, SLOW_MS / 2),
-  targets: poll(async (signal) => {
-    const targets = await api.targets(signal);
-    const intervals = targets.activeTargets.flatMap((target) => parseDuration(target.scrapeInterval ?? "") ?? []);
-    if (intervals.length > 0) setScrapeInterval(Math.max(...intervals));
-    return targets;
-  }, REFRESH_MS * 2),
+  targets: poll(api.targets, REFRESH_MS * 2),
   fresh: poll((signal) => api.query(FRESHNESS, signal), REFRESH_MS),
   agent: poll((signal) => api.query('watchfire_gpu_up{UUID!=""}', signal), REFRESH_MS),
+  // GPUs that should be there, by the bus, and do not answer: they may have no series at all.
+  missing: poll((signal) => api.query("sum(watchfire_gpus_expected - watchfire_gpus_present)", signal), REFRESH_MS),
   // What was here in the last day: a GPU must not vanish from the screen because it vanished from the data.
   seen: poll((signal) => {
     const now = hubNow();
@@ -69,7 +64,11 @@ export const rulePoll = polls.rules;
 export const targetPoll = polls.targets;
 export const gpuPoll = polls.fresh;
 
-export const firing = createRoot(() => createMemo(() => (polls.alerts.data() ?? []).filter((alert) => alert.state === "firing").sort(byWeight)));
+/** Every alert but the heartbeats. */
+export const alerts = createRoot(() => createMemo(() => (polls.alerts.data() ?? []).filter((alert) => !isHeartbeat(alert)).sort(byWeight)));
+export const firing = createRoot(() => createMemo(() => alerts().filter((alert) => alert.state === "firing")));
+/** Alerts that fire to show that alerting works. */
+export const heartbeats = createRoot(() => createMemo(() => (polls.alerts.data() ?? []).filter((alert) => isHeartbeat(alert) && alert.state === "firing")));
 
 const WEIGHT = { critical: 0, warning: 1, info: 2 };
 
@@ -111,7 +110,7 @@ export const gpus = createRoot(() => createMemo(on(news, (): Gpu[] => {
         index: labels["gpu"] ?? "?",
         pci: labels["pci_bus_id"] ?? "",
         model: labels["modelName"] ?? "",
-        driver: labels["DCGM_FI_DRIVER_VERSION"] ?? "",
+        driver: labels["DCGM_FI_DRIVER_VERSION"] ?? labels["driver_version"] ?? "",
         simulated: labels["simulated"] === "true",
         stale: true,
         condition: "unknown",
@@ -122,7 +121,7 @@ export const gpus = createRoot(() => createMemo(on(news, (): Gpu[] => {
     }
     if (sampled !== undefined) known.sampled = Math.max(known.sampled ?? 0, sampled);
     known.model ||= labels["modelName"] ?? "";
-    known.driver ||= labels["DCGM_FI_DRIVER_VERSION"] ?? "";
+    known.driver ||= labels["DCGM_FI_DRIVER_VERSION"] ?? labels["driver_version"] ?? "";
   };
 
   for (const { metric, value } of polls.fresh.data() ?? []) add(metric, api.numberOf(value[1]));
@@ -157,13 +156,14 @@ function judge(gpu: Gpu, agent_state: string | undefined, now: number): void {
   const said = gpu.alerts.flatMap((alert) => conditionOf(alert) ?? []);
   const reasons = gpu.alerts.map((alert) => alert.annotations["summary"] ?? alert.labels["alertname"] ?? "");
   if (agent_state) {
-    said.push(conditionOfAgent(agent_state));
-    if (reasons.length === 0) reasons.push(`the driver answers for it: ${agent_state}`);
+    // What it is called is the rules' to say; until they do, it is not known to be well.
+    said.push("unknown");
+    if (reasons.length === 0) reasons.push(`the driver says ${agent_state.replaceAll("_", " ")}`);
   }
   if (gpu.stale) {
     const gone = said.includes("lost") || said.includes("hung");
     said.push("unknown");
-    if (!gone) reasons.unshift(gpu.sampled === undefined ? "seen in the last 24 h, no data now" : `no data for ${duration(Math.round(now - gpu.sampled))}`);
+    if (!gone && !agent_state) reasons.unshift(gpu.sampled === undefined ? "seen in the last 24 h, no data now" : `no data for ${duration(Math.round(now - gpu.sampled))}`);
   }
   gpu.condition = worst(said);
   gpu.reason = reasons.join("; ");
@@ -234,7 +234,7 @@ export const verdict = createRoot(() => createMemo((): Verdict => {
   }
   if (failure) {
     const known = status ? `; what is below is from ${duration(Math.max(0, second() - status.now))} ago` : "";
-    return { level: "unknown", answer: "Nobody is watching: the hub does not answer", detail: `${failure.message}${known}` };
+    return { level: "critical", answer: "Nobody is watching: the hub does not answer", detail: `${failure.message}${known}` };
   }
   if (!status || !polls.alerts.data() || (!polls.fresh.data() && !polls.fresh.error()) || !polls.seen.data() && !polls.seen.error() || news() === 0) {
     return { level: "wait", answer: "Asking the hub…", detail: "" };
@@ -242,29 +242,32 @@ export const verdict = createRoot(() => createMemo((): Verdict => {
   return judgeAll();
 }));
 
+const SILENT = new Set<Condition>(["unknown", "hung", "lost"]);
+
 function judgeAll(): Verdict {
   const critical = firing().filter((alert) => severityOf(alert.labels) === "critical");
   const warning = firing().filter((alert) => severityOf(alert.labels) === "warning");
   const unknown = gpus().filter((gpu) => gpu.condition === "unknown");
-  const silent = gpus().filter((gpu) => (gpu.condition === "lost" || gpu.condition === "hung") && gpu.alerts.length === 0);
   const down = (polls.targets.data()?.activeTargets ?? []).filter((target) => target.health === "down");
   const blind = blindness();
+  // Those the page knows by name are told of by their condition.
+  const nameless = (api.numberOf(polls.missing.current()?.[0]?.value[1] ?? "0") ?? 0) - gpus().filter((gpu) => gpu.stale || SILENT.has(gpu.condition)).length;
 
   const counts = [
     critical.length > 0 ? `${critical.length} critical` : "",
     warning.length > 0 ? plural(warning.length, "warning") : "",
-    silent.length > 0 ? `${plural(silent.length, "GPU")} lost` : "",
     unknown.length > 0 ? `${plural(unknown.length, "GPU")} unknown` : "",
+    nameless > 0 ? `${plural(nameless, "GPU")} missing` : "",
     down.length > 0 ? `${plural(down.length, "target")} down` : "",
   ].filter(Boolean);
   const first = [...critical, ...warning][0];
   if (counts.length > 0) {
     const detail = first
       ? first.annotations["summary"] ?? first.labels["alertname"] ?? ""
-      : silent[0] ? `GPU ${silent[0].index} on ${silent[0].host}: ${silent[0].reason}`
       : unknown[0] ? `GPU ${unknown[0].index} on ${unknown[0].host}: ${unknown[0].reason}`
+      : nameless > 0 ? "Fewer GPUs answer than sit on the bus."
       : down[0] ? `${down[0].labels["instance"]}: ${down[0].lastError || "no answer"}` : "";
-    const level = critical.length > 0 || silent.length > 0 ? "critical" : warning.length > 0 || down.length > 0 ? "warning" : "unknown";
+    const level = critical.length > 0 ? "critical" : warning.length > 0 || nameless > 0 || down.length > 0 ? "warning" : "unknown";
     return { level, answer: counts.join(", "), detail };
   }
   if (blind) return { level: "unknown", ...blind };
@@ -292,6 +295,10 @@ function blindness(): { answer: string; detail: string } | undefined {
   const failing = alerting.filter((rule) => rule.health === "err");
   if (failing.length > 0) {
     return { answer: `${plural(failing.length, "alert rule")} cannot be evaluated`, detail: `${failing[0]?.name}: ${failing[0]?.lastError ?? "no reason given"}` };
+  }
+  const heart = alerting.find((rule) => rule.labels?.["severity"] === "none" && rule.health === "ok");
+  if (heart && heartbeats().length === 0) {
+    return { answer: `${heart.name} does not fire`, detail: "It always should: alerts may not be evaluated." };
   }
   return undefined;
 }

@@ -2,7 +2,6 @@
 
 import type { JSX } from "solid-js";
 import type { Condition, Severity } from "./condition";
-import type { Level } from "./fleet";
 
 type Shape = () => JSX.Element;
 
@@ -29,8 +28,6 @@ export function Icon(props: { of: keyof typeof SHAPES }): JSX.Element {
     </svg>
   );
 }
-
-export const iconOfLevel = (level: Level): keyof typeof SHAPES => level;
 
 export function Flame(): JSX.Element {
   return (

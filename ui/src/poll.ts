@@ -1,21 +1,29 @@
 // Asking again and again: while the page is seen, one request at a time, the last answer kept over a failure.
 
-import { type Accessor, createSignal, onCleanup } from "solid-js";
+import { type Accessor, batch, createMemo, createSignal, onCleanup } from "solid-js";
 import { ApiError, isAbort, messageOf } from "./api";
+import { hubNow, second } from "./time";
 
 export interface Poll<T> {
   /** The last good answer; stays when a later request fails. */
   data: Accessor<T | undefined>;
+  /** The same, but only while it is fresh: nothing that is old may pass for now. */
+  current: Accessor<T | undefined>;
+  /** When the last good answer came, by the hub's clock. */
+  at: Accessor<number | undefined>;
   /** Why the latest request failed; `undefined` once one succeeds. */
   error: Accessor<ApiError | undefined>;
   refresh: () => void;
 }
 
+/** Older data says nothing about now. */
+export const FRESH_SECONDS = 60;
 const REPLAY_RETRY_MS = 2000;
 
 export function poll<T>(ask: (signal: AbortSignal) => Promise<T>, every_ms: number): Poll<T> {
   const [data, setData] = createSignal<T>();
   const [error, setError] = createSignal<ApiError>();
+  const [at, setAt] = createSignal<number>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let running: AbortController | undefined;
 
@@ -27,8 +35,11 @@ export function poll<T>(ask: (signal: AbortSignal) => Promise<T>, every_ms: numb
     try {
       const answer = await ask(mine.signal);
       if (mine.signal.aborted) return;
-      setData(() => answer);
-      setError(undefined);
+      batch(() => {
+        setAt(hubNow());
+        setData(() => answer);
+        setError(undefined);
+      });
     } catch (err) {
       if (mine.signal.aborted || isAbort(err)) return;
       const failure = err instanceof ApiError ? err : new ApiError("http", messageOf(err));
@@ -50,5 +61,6 @@ export function poll<T>(ask: (signal: AbortSignal) => Promise<T>, every_ms: numb
     running?.abort();
   });
   void run();
-  return { data, error, refresh: () => void run() };
+  const fresh = createMemo(() => !error() || second() - (at() ?? 0) <= FRESH_SECONDS);
+  return { data, current: () => (fresh() ? data() : undefined), at, error, refresh: () => void run() };
 }

@@ -30,3 +30,9 @@ export function lanesOf(lines: Line[]): Line[] {
       values: mask.map((value) => (value === null ? null : isOn(value, bit) ? 1 : 0)),
     }));
 }
+
+/** Drops the lines that never leave zero, unless all do: then the first stand for them. */
+export function withoutIdleLines(lines: Line[]): Line[] {
+  const busy = lines.filter((line) => line.values.some((value) => value !== null && value > 0));
+  return busy.length > 0 ? busy : lines.slice(0, 4);
+}

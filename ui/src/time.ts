@@ -66,7 +66,7 @@ export function stepFor(span: number, scrape_interval: number): number {
   return STEPS.find((step) => step >= least) ?? Math.ceil(span / POINTS_MAX / 86400) * 86400;
 }
 
-/** The scrape interval the queries reckon with, in seconds; the slowest target's, once known. */
+/** The scrape interval the page's queries reckon with, in seconds. */
 export const [scrapeInterval, setScrapeInterval] = createSignal(15);
 
 const [tick, setTick] = createSignal(0);

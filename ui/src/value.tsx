@@ -1,4 +1,4 @@
-// Small words of the pages: a value or its absence, an age, a condition.
+// Small words of the pages: a value or its absence, an age, a condition, where it comes from.
 
 import type { JSX } from "solid-js";
 import type { Condition } from "./condition";
@@ -20,4 +20,9 @@ export function Ago(props: { at: number }): JSX.Element {
 
 export function ConditionTag(props: { of: Condition }): JSX.Element {
   return <span class="tag" data-condition={props.of}><Icon of={props.of} />{props.of}</span>;
+}
+
+/** Stands on every page that shows a simulated series. */
+export function SimulatedBadge(): JSX.Element {
+  return <span class="badge simulated" title="Some of this data comes from a simulated server, not from hardware">simulated</span>;
 }

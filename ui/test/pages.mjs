@@ -107,7 +107,7 @@ describe("pages", { skip: URL_HUB ? false : "WATCHFIRE_URL is not set" }, () => 
 
   test("a firing alert tells since when, and what to do", async () => {
     await until("an alert fires", async () => (await api("alerts")).alerts.some((alert) => alert.state === "firing" && alert.annotations.action));
-    await withPage("alerts", "/alerts", async (page) => {
+    await withPage("runbook", "/alerts", async (page) => {
       const card = page.locator('.alert[data-state="firing"]', { has: page.locator(".action") }).first();
       await card.waitFor();
       const text = await card.innerText();
@@ -116,6 +116,11 @@ describe("pages", { skip: URL_HUB ? false : "WATCHFIRE_URL is not set" }, () => 
       assert.match(text, /critical|warning|info/);
       await page.locator('section[aria-label="Rules"] details, section[aria-label="Rules"] .note').first().waitFor();
       assert.equal(await page.locator('section[aria-label="Rules"] .note.bad').count(), 0, "rules are loaded");
+      if (SCREENSHOTS) await pictures(page, "alerts");
+      await page.locator(".alert").getByRole("link", { name: "Runbook" }).first().click();
+      await page.getByRole("heading", { name: "What to do" }).waitFor();
+      await page.getByRole("button", { name: "Ask now" }).first().click();
+      await page.locator('.ask :is(table, [role="status"])').first().waitFor();
     });
   });
 
@@ -159,7 +164,8 @@ describe("pages", { skip: URL_HUB ? false : "WATCHFIRE_URL is not set" }, () => 
       await page.goto(URL_HUB + path);
       await check(page);
       await page.setViewportSize({ width: 400, height: 860 });
-      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "nothing runs out of a 400 px window");
+      await page.waitForFunction(() => document.documentElement.scrollWidth <= innerWidth, undefined, { timeout: 5000 })
+        .catch(() => assert.fail("something runs out of a 400 px window"));
       if (SCREENSHOTS) await pictures(page, name);
     } finally {
       await context.close();

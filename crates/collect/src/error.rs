@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::State;
@@ -51,6 +52,15 @@ pub enum Error {
         /// Why.
         source: nvml::Error,
     },
+    /// The driver is not there, or not in order; it is looked for again from time to time.
+    #[error("no NVIDIA driver")]
+    Driverless {
+        /// Why.
+        source: Arc<nvml::Error>,
+    },
+    /// The system refuses a thread.
+    #[error("cannot start a thread")]
+    Thread(#[source] io::Error),
     /// A table of `data/`, ours or the user's, does not hold what it should.
     #[error("{file}: {message}")]
     Data {
@@ -102,8 +112,9 @@ impl Error {
             },
             Self::Hung { .. } => State::Hung,
             Self::Nothing { .. } => State::Absent,
-            Self::Form { .. } | Self::Data { .. } => State::Unsupported,
+            Self::Form { .. } | Self::Data { .. } | Self::Thread(_) => State::Unsupported,
             Self::Driver { source, .. } => crate::gpu::state_of(source),
+            Self::Driverless { source } => crate::gpu::state_of(source),
             Self::Source { state, .. } => *state,
         }
     }

@@ -12,6 +12,7 @@
 //! Invariant: what could not be read is left out and named in an error; it never becomes a zero.
 
 mod collector;
+mod desk;
 mod error;
 pub mod gpu;
 pub mod kernel;

@@ -6,12 +6,13 @@
 //! stuck in the kernel cannot be killed, so none is ever started in its place: their number is fixed.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use model::{Clock, Family, Kind, Millis};
 
+use crate::desk::{Desk, Order};
 use crate::page::Page;
 use crate::source::to_f64;
 use crate::{Collector, Error, Readings, State};
@@ -46,6 +47,8 @@ pub struct CollectorStatus {
 /// Asks collectors, each in time.
 pub struct Runner {
     clock: Arc<dyn Clock>,
+    /// On every line: `simulated="true"` and the like.
+    labels: Vec<(&'static str, String)>,
     inner: Mutex<Inner>,
 }
 
@@ -58,27 +61,11 @@ struct Handle {
     page: Page,
     deadline: Duration,
     names: Vec<&'static str>,
-    board: Arc<Board>,
+    desk: Arc<Desk<Answer>>,
 }
 
-/// Where a worker's thread and the runner meet.
-#[derive(Default)]
-struct Board {
-    round: Mutex<Round>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct Round {
-    /// The moment to collect for, until the thread takes it.
-    asked: Option<Millis>,
-    /// Whether the thread is at work.
-    busy: bool,
-    /// Answers of this round so far, in the collectors' order.
-    answers: Vec<(Readings, Duration)>,
-    /// The runner is gone.
-    stop: bool,
-}
+/// A collector's readings, and how long they took.
+type Answer = (Readings, Duration);
 
 impl Runner {
     /// Starts the workers' threads; they wait until they are asked.
@@ -90,6 +77,7 @@ impl Runner {
         let workers = workers.into_iter().map(Handle::start).collect::<Result<_, _>>()?;
         Ok(Self {
             clock,
+            labels: Vec::new(),
             inner: Mutex::new(Inner {
                 workers,
                 statuses: HashMap::new(),
@@ -97,7 +85,15 @@ impl Runner {
         })
     }
 
-    /// Asks every collector of `page` now and returns the families, sorted by name, the collectors' own state among them.
+    /// Puts labels on every line, as `simulated="true"` on those of a simulated machine.
+    #[must_use]
+    pub fn with_labels(mut self, labels: Vec<(&'static str, String)>) -> Self {
+        self.labels = labels;
+        self
+    }
+
+    /// Asks every collector of `page` now and returns the families, the collectors' own state last. Those of the node
+    /// page are sorted by name as node_exporter's are, those of the GPU page stand as in its table.
     ///
     /// Takes at most the longest deadline. Two callers at once are served one after the other.
     #[must_use]
@@ -106,11 +102,15 @@ impl Runner {
         let now = self.clock.now();
         let begun = Instant::now();
         let wanted = |worker: &&Handle| page.shows(worker.page);
-        let asked: Vec<bool> = inner.workers.iter().filter(wanted).map(|w| w.ask(now)).collect();
+        let asked: Vec<bool> = inner.workers.iter().filter(wanted).map(|w| w.desk.ask(now)).collect();
         let mut families = Vec::new();
         let mut answered = Vec::new();
         for (worker, asked) in inner.workers.iter().filter(wanted).zip(asked) {
-            let answers = if asked { worker.wait(begun) } else { Vec::new() };
+            let answers = if asked {
+                worker.desk.wait(begun, worker.deadline)
+            } else {
+                Vec::new()
+            };
             let mut answers = answers.into_iter();
             for name in &worker.names {
                 let (readings, took) = answers.next().unwrap_or_else(|| (hung(name, worker), worker.deadline));
@@ -129,9 +129,12 @@ impl Runner {
         for status in answered {
             inner.remember(status);
         }
+        families.sort_by(|a: &Family, b: &Family| sort_key(a).cmp(&sort_key(b)));
         families.extend(inner.own_families(page));
-        families.retain(|family: &Family| !family.metrics.is_empty());
-        families.sort_by(|a, b| a.name.cmp(&b.name));
+        families.retain(|family| !family.metrics.is_empty());
+        for metric in families.iter_mut().flat_map(|family| &mut family.metrics) {
+            metric.labels.extend(self.labels.iter().cloned());
+        }
         families
     }
 
@@ -145,18 +148,17 @@ impl Runner {
 impl Drop for Runner {
     fn drop(&mut self) {
         for worker in &lock(&self.inner).workers {
-            lock(&worker.board.round).stop = true;
-            worker.board.changed.notify_all();
+            worker.desk.stop();
         }
     }
 }
 
 impl Handle {
     fn start(worker: Worker) -> std::io::Result<Self> {
-        let board = Arc::new(Board::default());
+        let desk = Arc::new(Desk::default());
         let names: Vec<&'static str> = worker.collectors.iter().map(|c| c.name()).collect();
         let thread_name = names.first().map_or("collect", |name| name).to_owned();
-        let (mut collectors, of_thread) = (worker.collectors, Arc::clone(&board));
+        let (mut collectors, of_thread) = (worker.collectors, Arc::clone(&desk));
         thread::Builder::new()
             .name(thread_name)
             .spawn(move || work(&mut collectors, &of_thread))?;
@@ -164,57 +166,26 @@ impl Handle {
             page: worker.page,
             deadline: worker.deadline,
             names,
-            board,
+            desk,
         })
-    }
-
-    /// Asks for a round; false when the thread is still at an older one.
-    fn ask(&self, now: Millis) -> bool {
-        let mut round = lock(&self.board.round);
-        if round.busy || round.asked.is_some() {
-            return false;
-        }
-        round.answers.clear();
-        round.asked = Some(now);
-        self.board.changed.notify_all();
-        true
-    }
-
-    /// What was answered when the round is over or the deadline is, whichever comes first.
-    fn wait(&self, begun: Instant) -> Vec<(Readings, Duration)> {
-        let round = lock(&self.board.round);
-        let rest = self.deadline.saturating_sub(begun.elapsed());
-        let under_way = |round: &mut Round| round.busy || round.asked.is_some();
-        let (mut round, _) = self
-            .board
-            .changed
-            .wait_timeout_while(round, rest, under_way)
-            .unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut round.answers)
     }
 }
 
 /// The life of a worker's thread.
-fn work(collectors: &mut [Box<dyn Collector>], board: &Board) {
+fn work(collectors: &mut [Box<dyn Collector>], desk: &Desk<Answer>) {
     loop {
-        let round = lock(&board.round);
-        let mut round = board
-            .changed
-            .wait_while(round, |round| round.asked.is_none() && !round.stop)
-            .unwrap_or_else(PoisonError::into_inner);
-        if round.stop {
-            return;
+        match desk.next(None) {
+            Order::Stop => return,
+            Order::Tick => {}
+            Order::Ask(now) => {
+                for collector in &mut *collectors {
+                    let begun = Instant::now();
+                    let readings = collector.collect(now);
+                    desk.answer((readings, begun.elapsed()));
+                }
+                desk.done();
+            }
         }
-        let Some(now) = round.asked.take() else { continue };
-        round.busy = true;
-        drop(round);
-        for collector in &mut *collectors {
-            let begun = Instant::now();
-            let readings = collector.collect(now);
-            lock(&board.round).answers.push((readings, begun.elapsed()));
-        }
-        lock(&board.round).busy = false;
-        board.changed.notify_all();
     }
 }
 
@@ -287,6 +258,17 @@ impl Inner {
             }
         }
         vec![up, state, duration, success, node_success, node_duration]
+    }
+}
+
+/// Families of DCGM come first and stay in their order, ours about GPUs follow; the others are sorted.
+fn sort_key(family: &Family) -> (u8, &str) {
+    if family.name.starts_with("DCGM_") {
+        (0, "")
+    } else if family.name.starts_with("watchfire_gpu") {
+        (1, &family.name)
+    } else {
+        (2, &family.name)
     }
 }
 

@@ -77,7 +77,10 @@ fn whole_logs_give_the_events_that_are_in_them() {
     assert_eq!(count("memory.dmesg-iso.log")["oom-kill"], 3);
     assert_eq!(count("npd-oom_kill.log")["oom-kill"], 1);
     assert_eq!(count("nccl-segfault.dmesg-iso.log").len(), 1);
-    assert_eq!(count("fabricmanager-1.log").into_iter().collect::<Vec<_>>(), [("fm-switch-nonfatal", 1)]);
+    assert_eq!(
+        count("fabricmanager-1.log").into_iter().collect::<Vec<_>>(),
+        [("fm-switch-nonfatal", 1)]
+    );
     for file in [
         "boot-1.dmesg-iso.log",
         "peermem.dmesg.log",

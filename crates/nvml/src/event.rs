@@ -87,11 +87,16 @@ impl EventSet {
     ///
     /// # Errors
     ///
-    /// [`Error::GpuLost`] when the driver only says that one of the GPUs has gone.
+    /// [`Error::GpuLost`] when the driver only says that one of the GPUs has gone; it says so at once
+    /// in every later wait too, so a loop should pause.
     pub fn wait(&mut self, timeout: Duration) -> Result<Option<XidEvent>, Error> {
-        let symbol = symbol!(self.library, nvmlEventSetWait_v2);
-        let Some(function) = symbol.function() else {
-            return Ok(None);
+        let call = "nvmlEventSetWait_v2";
+        let Some(function) = symbol!(self.library, nvmlEventSetWait_v2).function() else {
+            // Not `None`: a caller that waits in a loop would spin.
+            return Err(Error::Unknown {
+                call,
+                code: raw::nvmlReturn_enum_NVML_ERROR_FUNCTION_NOT_FOUND,
+            });
         };
         let mut data = raw::nvmlEventData_t {
             device: std::ptr::null_mut(),
@@ -103,10 +108,13 @@ impl EventSet {
         let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
         // SAFETY: the set is live until dropped and the pointer is to a live structure.
         let code = unsafe { function(self.set, &raw mut data, timeout_ms) };
-        if code == raw::nvmlReturn_enum_NVML_ERROR_TIMEOUT || !symbol.outcome(code)? {
+        if code == raw::nvmlReturn_enum_NVML_ERROR_TIMEOUT {
             return Ok(None);
         }
-        Ok(self.event(&data))
+        match Error::from_code(code, call) {
+            Some(err) => Err(err),
+            None => Ok(self.event(&data)),
+        }
     }
 
     fn event(&self, data: &raw::nvmlEventData_t) -> Option<XidEvent> {

@@ -242,3 +242,60 @@ pub(crate) fn text(buffer: &[u8]) -> Option<String> {
 pub(crate) fn field_text<const N: usize>(field: &[c_char; N]) -> Option<String> {
     text(&field.map(|byte| byte as u8))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(buffer: &[u8], want: Option<&str>) {
+        assert_eq!(text(buffer).as_deref(), want);
+    }
+
+    #[test]
+    fn a_text_ends_at_its_nul() {
+        check(b"NVIDIA H100\0garbage", Some("NVIDIA H100"));
+        check(b"no end", Some("no end"));
+        check(b"bad \xff byte\0", Some("bad \u{fffd} byte"));
+    }
+
+    #[test]
+    fn a_text_that_says_nothing_is_absent() {
+        check(b"\0", None);
+        check(b"  \0", None);
+        check(b"N/A\0", None);
+        check(b"[N/A]\0", None);
+    }
+
+    #[test]
+    fn a_function_that_the_library_lacks_gives_nothing() {
+        type Get = unsafe extern "C" fn(nvmlDevice_t, *mut u32) -> nvmlReturn_t;
+        let missing: Symbol<Get> = Symbol::new(&Err("no such symbol"), "nvmlDeviceGetSomething");
+        assert!(matches!(
+            missing.read(Handle(std::ptr::null_mut()), 7),
+            Ok(None)
+        ));
+    }
+
+    #[test]
+    fn an_unknown_selector_is_absent_and_an_invalid_handle_is_an_error() {
+        let symbol: Symbol<()> = Symbol {
+            function: None,
+            name: "nvmlDeviceGetSomething",
+        };
+        let invalid = raw::nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;
+        assert!(matches!(symbol.outcome_by(invalid), Ok(false)));
+        assert!(matches!(
+            symbol.outcome(invalid),
+            Err(Error::Unknown { code: 2, .. })
+        ));
+        assert!(matches!(
+            symbol.outcome(raw::nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED),
+            Ok(false)
+        ));
+        assert!(matches!(
+            symbol.outcome(raw::nvmlReturn_enum_NVML_SUCCESS),
+            Ok(true)
+        ));
+    }
+}

@@ -20,6 +20,7 @@ mod histogram_quantile;
 mod info;
 mod label;
 mod matching;
+mod meet;
 mod note;
 mod over_time;
 mod parallel;

@@ -7,7 +7,7 @@ mod duration;
 mod function;
 
 pub(crate) use build::{Query, build};
-pub(crate) use function::{Calendar, Histogram, Instant, Range, SortBy};
+pub(crate) use function::{Calendar, Histogram, InstantFunction, RangeFunction, SortBy};
 
 use model::text::Span;
 use model::{Labels, METRIC_NAME, Matcher, Millis};
@@ -37,7 +37,7 @@ pub(crate) enum Kind {
     /// A function over windows.
     Range(Box<RangeCall>),
     /// A function over instant vectors, scalars and texts.
-    Call(Instant, Vec<Node>),
+    Call(InstantFunction, Vec<Node>),
     /// An aggregation.
     Aggregate(Box<Aggregate>),
     /// A binary operation.
@@ -94,7 +94,7 @@ pub(crate) struct Subquery {
 #[derive(Debug, Clone)]
 pub(crate) struct RangeCall {
     /// The function.
-    pub(crate) function: Range,
+    pub(crate) function: RangeFunction,
     /// Its name as the language has it.
     pub(crate) name: &'static str,
     /// The samples.

@@ -19,7 +19,11 @@ fn scripts_hold() {
             };
             let report = run(&path.display().to_string(), &text, &options);
             let failures: Vec<String> = report.failures.iter().map(ToString::to_string).collect();
-            assert!(failures.is_empty(), "delayed: {delayed_name_removal}\n{}", failures.join("\n"));
+            assert!(
+                failures.is_empty(),
+                "delayed: {delayed_name_removal}\n{}",
+                failures.join("\n")
+            );
             assert!(report.skipped.is_empty(), "{:?}", report.skipped);
             passed += report.passed;
         }

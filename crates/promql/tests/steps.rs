@@ -251,3 +251,30 @@ fn threads_change_nothing() {
         assert_eq!(ask(&on(&one)), ask(&on(&many)), "{query}");
     }
 }
+
+/// The deepest expressions the parser lets through fit the stack of an ordinary thread.
+#[test]
+fn deep_expressions_are_answered() {
+    let engine = engine(1);
+    let nested = |open: &str, inner: &str, close: &str, depth: usize| {
+        format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
+    };
+    let mut answered = 0;
+    for depth in [50, 100, 140, 145, 149, 290, 295, 298, 299] {
+        for query in [
+            nested("abs(", "c", ")", depth),
+            nested("(", "c", ")", depth),
+            nested("-", "c", "", depth),
+            nested("sum by (job) (", "c", ")", depth),
+            nested("max_over_time((", "c", ")[1m:1m])", depth),
+            nested("label_replace(", "c", ", \"a\", \"$1\", \"job\", \"(.*)\")", depth),
+            nested("c + on (job, instance) ", "c", "", depth),
+            nested("", "c", " + on (job, instance) c", depth),
+            nested("histogram_quantile(0.5, ", "h_bucket", ")", depth),
+            nested("vector(scalar(", "c", "))", depth / 2),
+        ] {
+            answered += usize::from(engine.range(&query, 0, 600_000, 300_000, &Deadline::never()).is_ok());
+        }
+    }
+    assert!(answered > 40, "{answered}");
+}

@@ -2,8 +2,9 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::Error;
 
@@ -26,6 +27,23 @@ impl Stop {
     pub fn stop(&self) {
         // It fails only when the counter is full, and then everyone is awake already.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Stop {
+    /// Whether it was used.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.wait(Duration::ZERO)
+    }
+
+    /// Waits until it is used, for `patience` at most, and says whether it was.
+    #[must_use]
+    pub fn wait(&self, patience: Duration) -> bool {
+        let timeout = Timespec::try_from(patience).ok();
+        let mut fds = [PollFd::new(self, PollFlags::IN)];
+        // A wait that fails is over at once: the caller looks again.
+        poll(&mut fds, timeout.as_ref()).is_ok_and(|ready| ready > 0)
     }
 }
 

@@ -18,23 +18,8 @@ pub enum Error {
         message: String,
     },
     /// The template is one, but not for this data.
-    #[error("template: {name}:{line}:{column}: executing {template:?} at <{context}>: {message}")]
-    Execute {
-        /// The text that defines the template.
-        name: String,
-        /// Line, from 1.
-        line: usize,
-        /// Bytes before the place on its line, as Go counts.
-        column: usize,
-        /// Where in the text.
-        span: Span,
-        /// The template that was executed.
-        template: String,
-        /// What was evaluated.
-        context: String,
-        /// What is wrong.
-        message: String,
-    },
+    #[error(transparent)]
+    Execute(#[from] Box<Failure>),
     /// There is no template of this name.
     #[error("template: no template {0:?} associated with this set")]
     Unknown(String),
@@ -43,12 +28,33 @@ pub enum Error {
     Twice(String),
 }
 
+/// Where and why the execution of a template ended.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("template: {name}:{line}:{column}: executing {template:?} at <{context}>: {message}")]
+pub struct Failure {
+    /// The text that defines the template.
+    pub name: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Bytes before the place on its line, as Go counts.
+    pub column: usize,
+    /// Where in the text.
+    pub span: Span,
+    /// The template that was executed.
+    pub template: String,
+    /// What was evaluated.
+    pub context: String,
+    /// What is wrong.
+    pub message: String,
+}
+
 impl Error {
     /// Where in the text it is, if it is somewhere.
     #[must_use]
-    pub const fn span(&self) -> Option<Span> {
+    pub fn span(&self) -> Option<Span> {
         match self {
-            Self::Parse { span, .. } | Self::Execute { span, .. } => Some(*span),
+            Self::Parse { span, .. } => Some(*span),
+            Self::Execute(failure) => Some(failure.span),
             Self::Unknown(_) | Self::Twice(_) => None,
         }
     }

@@ -12,8 +12,8 @@ use crate::function::Env;
 use crate::html::Html;
 use crate::print::plain;
 use crate::set::{Mode, Set, Template};
-use crate::tree::{Branch, Node, NodeKind, Part, Pipe};
-use crate::value::Value;
+use crate::tree::{Branch, Node, NodeKind, OperandKind, Part, Pipe};
+use crate::value::{Safe, Value};
 
 /// The longest text that a template gives, and the longest text it computes with, in bytes.
 pub const OUTPUT_MAX: usize = 16 << 20;
@@ -103,7 +103,7 @@ impl<'t> Exec<'t> {
                 let value = self.pipeline(dot, pipe)?;
                 if pipe.variables.is_empty() {
                     self.at(Part::Node(node));
-                    self.print(&value)?;
+                    self.print(&self.marked_safe(pipe, value))?;
                 }
             }
             NodeKind::If(branch) => return self.choose(dot, branch, false),
@@ -235,6 +235,20 @@ impl<'t> Exec<'t> {
                 Ok(())
             }
             None => Err(self.error(format!("undefined variable: {name}"))),
+        }
+    }
+
+    /// In HTML, what `html` or `urlquery` made is not made harmless a second time.
+    fn marked_safe(&self, pipe: &Pipe, value: Value) -> Value {
+        let last = pipe.commands.last().and_then(|command| command.args.first());
+        let escaper = match last.map(|operand| &operand.kind) {
+            Some(OperandKind::Function(name)) if self.html.is_some() => name.as_str(),
+            _ => "",
+        };
+        match (escaper, value) {
+            ("html", Value::Text(text)) => Value::Safe(Safe::Html, text),
+            ("urlquery", Value::Text(text)) => Value::Safe(Safe::Url, text),
+            (_, value) => value,
         }
     }
 

@@ -16,8 +16,11 @@ pub struct Env<'a> {
     /// Who answers `query`.
     pub query: Option<&'a dyn Query>,
     /// Who answers `routeLabels`.
-    pub route_label: Option<&'a dyn Fn(&str) -> Result<String, String>>,
+    pub route_label: Option<&'a RouteLabel<'a>>,
 }
+
+/// Gives the expanded value of a route's label.
+pub type RouteLabel<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
 impl Env<'_> {
     /// Nothing outside but the time.

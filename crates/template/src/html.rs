@@ -288,30 +288,30 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(before: &str, value: Value, want: &str) {
+    fn check(before: &str, value: impl Into<Value>, want: &str) {
         let mut html = Html::default();
         let mut out = String::new();
         html.literal(before, &mut out);
-        assert_eq!(html.value(&value), want, "{before}");
+        assert_eq!(html.value(&value.into()), want, "{before}");
     }
 
     #[test]
     fn values_are_escaped_for_their_place() {
-        check("<p>", "<b>".into(), "&lt;b&gt;");
+        check("<p>", "<b>", "&lt;b&gt;");
         check("<p>", Value::Safe(Safe::Html, "<b>".into()), "<b>");
-        check("<p title=\"", "a\"b".into(), "a&#34;b");
-        check("<a href=\"/search?", "q=test%20foo".into(), "q%3dtest%2520foo");
+        check("<p title=\"", "a\"b", "a&#34;b");
+        check("<a href=\"/search?", "q=test%20foo", "q%3dtest%2520foo");
         check(
             "<a href=\"/search?",
             Value::Safe(Safe::Url, "q=test%20foo".into()),
             "q=test%20foo",
         );
-        check("<a href=\"", "http://x/#/a?b=1&c".into(), "http://x/#/a?b=1&amp;c");
-        check("<a href='", "javascript:alert(1)".into(), "#ZgotmplZ");
-        check("<script>var x = ", "</script>".into(), "\"\\u003c/script\\u003e\"");
-        check("<style>a { color: ", "red".into(), "ZgotmplZ");
-        check("<!-- ", "x".into(), "");
-        check("<p title=", "a b".into(), "a&#32;b");
+        check("<a href=\"", "http://x/#/a?b=1&c", "http://x/#/a?b=1&amp;c");
+        check("<a href='", "javascript:alert(1)", "#ZgotmplZ");
+        check("<script>var x = ", "</script>", "\"\\u003c/script\\u003e\"");
+        check("<style>a { color: ", "red", "ZgotmplZ");
+        check("<!-- ", "x", "");
+        check("<p title=", "a b", "a&#32;b");
         check("<br><b>x</b>", Value::Nil, "");
     }
 }

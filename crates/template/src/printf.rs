@@ -8,8 +8,8 @@ use crate::number::{Form, format_float};
 use crate::print::{plain, write_plain};
 use crate::value::Value;
 
-/// The largest width and precision.
-const WIDTH_MAX: i64 = 1_000_000;
+/// The largest width and precision; larger ones are ignored.
+const WIDTH_MAX: i64 = 10_000;
 
 /// Formats `args` after `format`; mistakes are shown in the text, as Go shows them.
 pub(crate) fn printf(format: &str, args: &[Value]) -> String {

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use model::text::Span;
 
 use crate::builtin;
-use crate::error::Error;
+use crate::error::{Error, Failure};
 use crate::exec::execute;
 use crate::function::{Env, Function};
+#[cfg(test)]
+use crate::parser::TEXT_MAX;
 use crate::parser::{is_empty, parse};
 use crate::tree::Nodes;
 use crate::value::Value;
@@ -182,15 +184,24 @@ impl Source {
     pub(crate) fn error(&self, at: usize, template: &str, context: String, message: String) -> Error {
         let before = self.text.get(..at).unwrap_or("");
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        let end = (at + context.len()).min(self.text.len());
-        Error::Execute {
+        // The place may be within what was evaluated; the carets cover all of it, where it is written as it prints.
+        let written = self.text.get(..at + context.len()).unwrap_or(&self.text);
+        let start = written
+            .rfind(&context)
+            .filter(|start| *start <= at && !context.is_empty());
+        let start = start.unwrap_or(at);
+        let end = (start + context.len()).min(self.text.len());
+        Error::Execute(Box::new(Failure {
             name: self.name.clone(),
             line: before.matches('\n').count() + 1,
             column: at - line_start,
-            span: Span::new(at, end),
+            span: Span::new(start, end),
             template: template.to_owned(),
             context,
             message,
-        }
+        }))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ mod settings;
 mod alerting;
 mod agent;
 mod hub;
+mod store;
 mod demo;
 
 use std::path::{Path, PathBuf};

@@ -35,8 +35,8 @@ pub struct HubStatus {
     pub retention: Millis,
     /// How much room metrics may take, in bytes.
     pub retention_bytes: u64,
-    /// The configuration in force, secrets left out.
-    pub config: String,
+    /// The address people reach this hub at.
+    pub external_url: String,
 }
 
 /// Takes the configuration anew.
@@ -107,7 +107,6 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/api/v1/metadata", get(targets::metadata))
         .route("/api/v1/status/buildinfo", get(status::build_info))
         .route("/api/v1/status/runtimeinfo", get(status::runtime_info))
-        .route("/api/v1/status/config", get(status::config))
         .route("/api/watchfire/v1/status", get(status::status))
         .route("/api/watchfire/v1/notifications", get(alerts::notifications))
         .route("/metrics", get(move || async move { metrics_page(&own.own_metrics) }))

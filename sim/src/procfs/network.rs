@@ -1,6 +1,10 @@
-//! Network: `net/dev`, `net/sockstat`, `net/snmp`, `net/netstat`.
+//! Network: `net/dev`, `net/sockstat`, `net/snmp`, `net/netstat` and their like.
+
+use std::fmt::Write as _;
 
 use crate::host::HostState;
+use crate::load::{float, round_u64};
+use crate::scenario::Scenario;
 
 pub(super) fn dev(state: &HostState) -> String {
     let mut text = String::from(
@@ -62,4 +66,74 @@ pub(super) fn netstat(state: &HostState) -> String {
         state.net_received,
         state.net_sent,
     )
+}
+
+pub(super) fn sockstat6() -> String {
+    "TCP6: inuse 24\nUDP6: inuse 4\nUDPLITE6: inuse 0\nRAW6: inuse 1\nFRAG6: inuse 0 memory 0\n"
+        .into()
+}
+
+/// One line of hexadecimal numbers for each processor.
+pub(super) fn softnet_stat(scenario: &Scenario, state: &HostState) -> String {
+    let packets = float(state.net_received / 940 + state.net_sent / 3060);
+    let mut text = String::new();
+    for (cpu, share) in scenario.cpu_shares().into_iter().enumerate() {
+        let processed = round_u64(packets * share) & 0xffff_ffff;
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{processed:08x} 00000000 {:08x} 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 \
+             00000000 {cpu:08x} 00000000 00000000",
+            processed >> 17
+        );
+    }
+    text
+}
+
+pub(super) fn arp() -> String {
+    let mut text = String::from(
+        "IP address       HW type     Flags       HW address            Mask     Device\n",
+    );
+    for (address, device) in [(1, "eno1"), (17, "eno1"), (2, "docker0")] {
+        let network = if device == "eno1" {
+            "192.0.2"
+        } else {
+            "172.17.0"
+        };
+        let _ = writeln!(
+            text,
+            "{:<16} 0x1         0x2         02:00:00:00:00:{address:02x}     *        {device}",
+            format!("{network}.{address}")
+        );
+    }
+    text
+}
+
+pub(super) fn udp() -> String {
+    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n\
+     \x20 131: 00000000:006F 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 23041 2 0000000000000000 0\n"
+        .into()
+}
+
+pub(super) fn snmp6(state: &HostState) -> String {
+    let (received, sent) = (state.net_received / 60_000, state.net_sent / 60_000);
+    let rows = [
+        ("Ip6InReceives", received),
+        ("Ip6InDiscards", 0),
+        ("Ip6OutRequests", sent),
+        ("Ip6InOctets", received * 90),
+        ("Ip6OutOctets", sent * 90),
+        ("Icmp6InMsgs", 310),
+        ("Icmp6InErrors", 0),
+        ("Icmp6OutMsgs", 320),
+        ("Udp6InDatagrams", received / 900),
+        ("Udp6NoPorts", 0),
+        ("Udp6InErrors", 0),
+        ("Udp6OutDatagrams", sent / 900),
+        ("Udp6RcvbufErrors", 0),
+        ("Udp6SndbufErrors", 0),
+    ];
+    rows.iter()
+        .map(|(name, value)| format!("{name:<32}\t{value}\n"))
+        .collect()
 }

@@ -3,14 +3,13 @@
 import { createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
 import { AlertCard } from "../alert_card";
 import { type Alert, notifications, type RuleGroup } from "../api";
-import { SimulatedBadge } from "../app";
 import { SEVERITIES, type Severity, severityOf } from "../condition";
-import { alertPoll, byWeight, rulePoll } from "../fleet";
+import { alertPoll, alerts, heartbeats, rulePoll } from "../fleet";
 import { Icon } from "../icons";
 import { poll } from "../poll";
 import { absolute } from "../time";
 import { ABSENT, duration, plural } from "../units";
-import { Ago } from "../value";
+import { Ago, SimulatedBadge } from "../value";
 
 const SENT_REFRESH_MS = 10_000;
 const SENT_SHOWN = 50;
@@ -18,7 +17,7 @@ const SENT_SHOWN = 50;
 export function Alerts(): JSX.Element {
   const [severity, setSeverity] = createSignal<Severity>();
   const [text, setText] = createSignal("");
-  const all = createMemo(() => [...(alertPoll.data() ?? [])].sort(byWeight));
+  const all = alerts;
   const matching = createMemo(() => all().filter((alert) => (!severity() || severityOf(alert.labels) === severity()) && contains(alert, text())));
   const firing = createMemo(() => matching().filter((alert) => alert.state === "firing"));
   const pending = createMemo(() => matching().filter((alert) => alert.state === "pending"));
@@ -33,18 +32,19 @@ export function Alerts(): JSX.Element {
           <For each={SEVERITIES}>
             {(name) => (
               <button type="button" class="tag" data-severity={name} aria-pressed={severity() === name} onClick={() => setSeverity(severity() === name ? undefined : name)}>
-                <Icon of={name} />{count(name)} {name}
+                <Icon of={name} />{name === "warning" ? plural(count(name), name) : `${count(name)} ${name}`}
               </button>
             )}
           </For>
           <input type="search" placeholder="Filter by name, label or text" aria-label="Filter alerts" value={text()} onInput={(event) => setText(event.currentTarget.value)} />
         </div>
       </div>
-      <Show when={alertPoll.error()}>{(err) => <div class="note bad" role="alert"><strong>Alerts cannot be fetched</strong><span>{err().message}</span></div>}</Show>
+      <Show when={alertPoll.error()}>{(err) => <div class="note bad" role="alert"><strong>Alerts cannot be fetched<Show when={alertPoll.at()}>{(at) => <>; what is below is from <Ago at={at()} /></>}</Show></strong><span>{err().message}</span></div>}</Show>
 
       <Group title="Firing" alerts={firing()} none={all().length && !matching().length ? "None matches the filter." : "None fires."} loaded={alertPoll.data() !== undefined} />
       <Show when={other().length > 0}><Group title="Unknown" alerts={other()} none="" loaded /></Show>
       <Group title="Pending" note="true now, but not yet for as long as the rule asks" alerts={pending()} none="None is pending." loaded={alertPoll.data() !== undefined} />
+      <Show when={heartbeats().length > 0}><p class="quiet">{heartbeats().map((alert) => alert.labels["alertname"]).join(", ")} fires, as it always must: alerts are evaluated.</p></Show>
       <Sent />
       <Rules />
     </>

@@ -85,11 +85,12 @@ export function Fleet(): JSX.Element {
     }
     for (const { metric, value } of up.data() ?? []) {
       const host = row(hostOf(metric));
+      if (!up.current()) continue;
       if (value[1] === "1") host.up += 1;
       else host.down += 1;
       host.simulated ||= metric["simulated"] === "true";
     }
-    for (const [name, found] of Object.entries(readings(hostValues.data() ?? [], hostOf))) row(name).readings = found;
+    for (const [name, found] of Object.entries(readings(hostValues.current() ?? [], hostOf))) row(name).readings = found;
     for (const alert of firing()) {
       const name = hostOf(alert.labels);
       if (name) row(name);

@@ -1,21 +1,21 @@
 // One GPU: what state it is in, what to do, and the lines that tell why the run died.
 
-import { createMemo, For, type JSX, Match, Show, Switch } from "solid-js";
+import { createMemo, For, type JSX, Show } from "solid-js";
 import { AlertCard } from "../alert_card";
 import { query } from "../api";
-import { SimulatedBadge } from "../app";
 import { gpuOf, gpuPoll, lastSeen } from "../fleet";
 import { identify } from "../identity";
-import { startsOf, xidEvents, type XidEvent } from "../marks";
+import { countedEvents, startsOf } from "../events";
+import { EventList } from "../event_list";
+import { watchInterval } from "../interval";
 import { gauge, hostOf, quote, rate, together } from "../metrics";
 import { Panel } from "../panel";
 import { poll } from "../poll";
 import { RangeBar } from "../rangebar";
 import { hostPath, withRange } from "../router";
-import { absolute } from "../time";
-import { lanesOf } from "../throttle";
+import { lanesOf, withoutIdleLines } from "../throttle";
 import { ABSENT, type Unit } from "../units";
-import { Ago, ConditionTag, Value } from "../value";
+import { Ago, ConditionTag, SimulatedBadge, Value } from "../value";
 
 const REFRESH_MS = 5000;
 
@@ -24,7 +24,8 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
   const identity = identify(`{UUID=${quote(props.uuid)}}`);
   const gpu = createMemo(() => gpuOf(props.uuid));
   const host = (): string => gpu()?.host || hostOf({ instance: identity.label("instance") ?? "" });
-  const events = xidEvents(props.uuid);
+  watchInterval(host, of("DCGM_FI_DEV_GPU_TEMP"));
+  const events = countedEvents([{ expr: `sum by (xid) (${of("watchfire_gpu_xid_errors_total")})`, name: (labels) => `XID ${labels["xid"] ?? "?"}`, code: "xid" }]);
   const marks = createMemo(() => [...events.marks(), ...startsOf(gpu()?.alerts ?? [])]);
   const now = poll((signal) => query(together(Object.fromEntries(NOW.map(({ key, expr }) => [key, `max by (UUID) (${expr(of)})`]))), signal), REFRESH_MS);
   const reading = (key: string): number | undefined => {
@@ -77,7 +78,7 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
         </section>
       </Show>
 
-      <Xids events={events.xids()} counted={events.counted()} error={events.error()} />
+      <EventList title="XID errors" of={events} unknown="no XID counter of this GPU is stored in this range." />
 
       <div class="panels">
         <Panel title="Utilisation" unit="percent" min={0} max={100} folded="average" marks={marks()}
@@ -118,7 +119,7 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
         <Panel title="Clocks held down" unit="count" kind="lanes" marks={marks()} shape={lanesOf}
           absent={absent(["DCGM_FI_DEV_CLOCKS_EVENT_REASONS"], "The driver did not give it, or an exporter's list leaves it out.")}
           queries={[{ expr: gauge(of("DCGM_FI_DEV_CLOCKS_EVENT_REASONS"), "last"), legend: "reasons" }]} />
-        <Panel title="Time throttled" unit="percent" min={0} folded="share" marks={marks()}
+        <Panel title="Time throttled" unit="percent" min={0} folded="share" marks={marks()} shape={withoutIdleLines}
           absent={absent(["watchfire_gpu_throttle_seconds_total", "DCGM_FI_DEV_THERMAL_VIOLATION", "DCGM_FI_DEV_POWER_VIOLATION"], "The driver keeps no violation counters on this board.")}
           queries={[
             { expr: rate(of("watchfire_gpu_throttle_seconds_total")), legend: (labels) => (labels["reason"] ?? "throttled").replaceAll("_", " "), scale: 100 },
@@ -153,8 +154,13 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
           absent={absent(["DCGM_FI_DEV_PCIE_REPLAY_COUNTER"], "The driver did not give it.")}
           queries={[{ expr: rate(of("DCGM_FI_DEV_PCIE_REPLAY_COUNTER")), legend: "replays" }]} />
         <Panel title="NVLink" unit="bytes_per_second" min={0} folded="average" marks={marks()}
-          absent={absent(["DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"], "The board has no NVLink, or its links are down.")}
-          queries={[{ expr: gauge(of("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL")), legend: "all links", scale: 1024 * 1024 }]} />
+          absent={absent(["DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "DCGM_FI_PROF_NVLINK_RX_BYTES"], "The board has no NVLink, or its links are down.")}
+          queries={[
+            { expr: gauge(of("DCGM_FI_PROF_NVLINK_RX_BYTES")), legend: "received" },
+            { expr: gauge(of("DCGM_FI_PROF_NVLINK_TX_BYTES")), legend: "sent" },
+            // A counter of 10⁶ bytes.
+            { expr: rate(of("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL")), legend: "all links, both ways", scale: 1e6 },
+          ]} />
       </div>
     </Show>
   );
@@ -187,26 +193,4 @@ function Fact(props: { name: string; value: string | undefined }): JSX.Element {
 function LastSample(props: { uuid: string }): JSX.Element {
   const at = (): number | undefined => gpuOf(props.uuid)?.sampled ?? lastSeen().get(props.uuid);
   return <Show when={at()} keyed fallback={<span class="absent" title="no sample in the last 24 hours">{ABSENT}</span>}>{(seconds) => <Ago at={seconds} />}</Show>;
-}
-
-function Xids(props: { events: XidEvent[] | undefined; counted: boolean; error: string }): JSX.Element {
-  return (
-    <section class="panel events" aria-label="XID errors">
-      <header><h3>XID errors</h3><span class="unit">in this range</span></header>
-      <Switch>
-        <Match when={props.error}><p class="problem">Not known: {props.error}</p></Match>
-        <Match when={!props.events}><p class="quiet">Loading…</p></Match>
-        <Match when={props.events?.length}>
-          <ul class="xids">
-            <For each={props.events?.slice(0, 20)}>
-              {(event) => <li><strong>XID {event.xid}</strong><Show when={event.count > 1}><span>{event.count} times</span></Show><time>{absolute(event.time)}</time><span class="quiet"><Ago at={event.time} /></span></li>}
-            </For>
-          </ul>
-          <Show when={(props.events?.length ?? 0) > 20}><p class="quiet">{(props.events?.length ?? 0) - 20} earlier ones not listed</p></Show>
-        </Match>
-        <Match when={props.counted}><p class="quiet">None: the counters are there and did not rise.</p></Match>
-        <Match when={!props.counted}><p class="quiet">Not known: no XID counter of this GPU is stored in this range.</p></Match>
-      </Switch>
-    </section>
-  );
 }

@@ -3,10 +3,13 @@
 import { createMemo, For, type JSX, Show } from "solid-js";
 import { AlertCard } from "../alert_card";
 import { type InstantSample, type Labels, numberOf, query } from "../api";
-import { SimulatedBadge } from "../app";
+import { severityOf } from "../condition";
 import { firing, gpus, targetPoll } from "../fleet";
 import { Icon } from "../icons";
 import { identify } from "../identity";
+import { countedEvents, startsOf } from "../events";
+import { EventList } from "../event_list";
+import { watchInterval } from "../interval";
 import { gauge, hostOf, onHost, rateWindow, together } from "../metrics";
 import { Panel } from "../panel";
 import { poll } from "../poll";
@@ -14,9 +17,10 @@ import { RangeBar } from "../rangebar";
 import { gpuPath, withRange } from "../router";
 import { second, type Window } from "../time";
 import { ABSENT, plural, type Unit } from "../units";
-import { ConditionTag, Value } from "../value";
+import { ConditionTag, SimulatedBadge, Value } from "../value";
 
 const REFRESH_MS = 5000;
+const ALERTS_SHOWN = 4;
 const FILESYSTEMS = 'fstype!~"tmpfs|ramfs|overlay|squashfs|devtmpfs|fuse.*|autofs|nsfs"';
 const DISKS = 'device!~"(loop|ram|zram|fd|sr|dm-)[0-9-]*.*"';
 const NICS = 'device!~"lo|veth.*|docker.*|br-.*|cni.*|cali.*|flannel.*|virbr.*"';
@@ -28,7 +32,16 @@ export function HostPage(props: { host: string }): JSX.Element {
   const identity = identify(`{${here},__name__=~"up|node_.*|watchfire_.*"}`);
   const mine = createMemo(() => gpus().filter((gpu) => gpu.host === props.host));
   const alerts = createMemo(() => firing().filter((alert) => hostOf(alert.labels) === props.host));
-  const targets = createMemo(() => (targetPoll.data()?.activeTargets ?? []).filter((target) => hostOf(target.labels) === props.host));
+  const targets = createMemo(() => (targetPoll.current()?.activeTargets ?? []).filter((target) => hostOf(target.labels) === props.host));
+
+  watchInterval(() => props.host, of("node_load1"));
+  const events = countedEvents([
+    { expr: `sum by (gpu, xid) (${of("watchfire_gpu_xid_errors_total")})`, name: (labels) => `XID ${labels["xid"] ?? "?"} on GPU ${labels["gpu"] ?? "?"}`, code: "xid" },
+    { expr: `sum by (process) (${of("watchfire_oom_kills_total")})`, name: (labels) => `OOM kill of ${labels["process"] || "a process"}` },
+    // The kernel's own count, where its messages are not read.
+    { expr: `max(${of("node_vmstat_oom_kill")}) unless on () sum(${of("watchfire_oom_kills_total")})`, name: () => "OOM kill" },
+  ]);
+  const marks = createMemo(() => [...events.marks(), ...startsOf(alerts().filter((alert) => severityOf(alert.labels) === "critical"))]);
 
   const now = poll((signal) => query(together({
     cpu: `100 * (1 - avg(rate(${of("node_cpu_seconds_total", 'mode="idle"')}[2m])))`,
@@ -40,12 +53,12 @@ export function HostPage(props: { host: string }): JSX.Element {
     oom: `max(${of("node_vmstat_oom_kill")})`,
   }), signal), REFRESH_MS);
   const uname = poll((signal) => query(of("node_uname_info"), signal), 60_000);
-  const collectors = poll((signal) => query(of("watchfire_collector_up"), signal), REFRESH_MS * 2);
+  const collectors = poll((signal) => query(`${of("watchfire_collector_state")} == 1 or on (instance, collector) ${of("watchfire_collector_up")}`, signal), REFRESH_MS * 2);
   const filesystems = poll((signal) => query(together({
     size: `max by (mountpoint, device, fstype) (${of("node_filesystem_size_bytes", FILESYSTEMS)})`,
     avail: `max by (mountpoint, device, fstype) (${of("node_filesystem_avail_bytes", FILESYSTEMS)})`,
   }), signal), REFRESH_MS * 6);
-  const reading = (key: string): number | undefined => find(now.data(), key);
+  const reading = (key: string): number | undefined => find(now.current(), key);
   const uptime = (): number | undefined => { const boot = reading("boot"); return boot === undefined ? undefined : second() - boot; };
   const kernel = (name: string): string | undefined => uname.data()?.[0]?.metric[name];
 
@@ -77,11 +90,14 @@ export function HostPage(props: { host: string }): JSX.Element {
           <div><dt>machine</dt><dd>{kernel("machine") ?? ABSENT}</dd></div>
           <div><dt>targets</dt><dd>{targets().length ? targets().map((target) => `${target.labels["job"]}: ${target.health}`).join(", ") : ABSENT}</dd></div>
         </dl>
-        <Collectors samples={collectors.data()} />
+        <Collectors samples={collectors.current()} />
       </section>
 
       <Show when={alerts().length > 0}>
-        <section class="stack" aria-label="Alerts of this host"><For each={alerts()}>{(alert) => <AlertCard alert={alert} brief={alerts().length > 3} />}</For></section>
+        <section class="stack" aria-label="Alerts of this host">
+          <For each={alerts().slice(0, ALERTS_SHOWN)}>{(alert) => <AlertCard alert={alert} brief={alerts().length > 2} />}</For>
+          <Show when={alerts().length > ALERTS_SHOWN}><a href={withRange("/alerts")}>{alerts().length - ALERTS_SHOWN} more on the alerts page</a></Show>
+        </section>
       </Show>
 
       <section aria-label="GPUs of this host">
@@ -93,50 +109,52 @@ export function HostPage(props: { host: string }): JSX.Element {
         </Show>
       </section>
 
+      <EventList title="XID errors and OOM kills" of={events} unknown="no such counter of this host is stored in this range." />
+
       <div class="panels">
-        <Panel title="CPU by mode" unit="percent" kind="stack" min={0} max={100} folded="average" absent={absent("node_cpu_seconds_total")}
+        <Panel title="CPU by mode" unit="percent" marks={marks()} kind="stack" min={0} max={100} folded="average" absent={absent("node_cpu_seconds_total")}
           queries={[{ expr: (window) => `100 * sum by (mode) (${rateOf("node_cpu_seconds_total", 'mode!="idle"')(window)}) / scalar(count(${of("node_cpu_seconds_total", 'mode="idle"')}))`, legend: (labels) => labels["mode"] ?? "" }]} />
-        <Panel title="Memory" unit="bytes" min={0} folded="average" absent={absent("node_memory_MemTotal_bytes")}
+        <Panel title="Memory" unit="bytes" marks={marks()} min={0} folded="average" absent={absent("node_memory_MemTotal_bytes")}
           queries={[
             { expr: (window) => `max(${gauge(of("node_memory_MemTotal_bytes"))(window)}) - max(${gauge(of("node_memory_MemAvailable_bytes"))(window)})`, legend: "used" },
             { expr: (window) => `max(${gauge(of("node_memory_Cached_bytes"))(window)})`, legend: "page cache" },
             { expr: (window) => `max(${gauge(of("node_memory_SwapTotal_bytes"))(window)}) - max(${gauge(of("node_memory_SwapFree_bytes"))(window)})`, legend: "swap used" },
             { expr: (window) => `max(${gauge(of("node_memory_MemTotal_bytes"), "last")(window)})`, legend: "total", limit: true },
           ]} />
-        <Panel title="Load" unit="load" min={0} folded="highest" absent={absent("node_load1")}
+        <Panel title="Load" unit="load" marks={marks()} min={0} folded="highest" absent={absent("node_load1")}
           queries={[
             { expr: gauge(of("node_load1"), "max"), legend: "1 min" },
             { expr: gauge(of("node_load5"), "max"), legend: "5 min" },
             { expr: gauge(of("node_load15"), "max"), legend: "15 min" },
             { expr: (window) => `count(${gauge(of("node_cpu_seconds_total", 'mode="idle"'), "last")(window)})`, legend: "cores", limit: true },
           ]} />
-        <Panel title="Pressure: time tasks waited" unit="percent" min={0} folded="average" absent={absent("node_pressure_cpu_waiting_seconds_total", "The kernel has no pressure accounting (PSI), or it is off.")}
+        <Panel title="Pressure: time tasks waited" unit="percent" marks={marks()} min={0} folded="average" absent={absent("node_pressure_cpu_waiting_seconds_total", "The kernel has no pressure accounting (PSI), or it is off.")}
           queries={[
             { expr: rateOf("node_pressure_cpu_waiting_seconds_total"), legend: "CPU", scale: 100 },
             { expr: rateOf("node_pressure_memory_waiting_seconds_total"), legend: "memory", scale: 100 },
             { expr: rateOf("node_pressure_io_waiting_seconds_total"), legend: "I/O", scale: 100 },
           ]} />
-        <Panel title="Disk throughput" unit="bytes_per_second" min={0} folded="average" absent={absent("node_disk_read_bytes_total", "No disk is seen, as in many containers.")}
+        <Panel title="Disk throughput" unit="bytes_per_second" marks={marks()} min={0} folded="average" absent={absent("node_disk_read_bytes_total", "No disk is seen, as in many containers.")}
           queries={[
             { expr: rateOf("node_disk_read_bytes_total", DISKS), legend: (labels) => `${labels["device"]} read` },
             { expr: rateOf("node_disk_written_bytes_total", DISKS), legend: (labels) => `${labels["device"]} written` },
           ]} />
-        <Panel title="Disk busy" unit="percent" min={0} max={100} folded="average" absent={absent("node_disk_io_time_seconds_total", "No disk is seen, as in many containers.")}
+        <Panel title="Disk busy" unit="percent" marks={marks()} min={0} max={100} folded="average" absent={absent("node_disk_io_time_seconds_total", "No disk is seen, as in many containers.")}
           queries={[{ expr: rateOf("node_disk_io_time_seconds_total", DISKS), legend: (labels) => labels["device"] ?? "", scale: 100 }]} />
-        <Panel title="Network" unit="bytes_per_second" min={0} folded="average" absent={absent("node_network_receive_bytes_total")}
+        <Panel title="Network" unit="bytes_per_second" marks={marks()} min={0} folded="average" absent={absent("node_network_receive_bytes_total")}
           queries={[
             { expr: rateOf("node_network_receive_bytes_total", NICS), legend: (labels) => `${labels["device"]} received` },
             { expr: rateOf("node_network_transmit_bytes_total", NICS), legend: (labels) => `${labels["device"]} sent` },
           ]} />
-        <Panel title="Network errors and drops" unit="per_second" min={0} folded="average" absent={absent("node_network_receive_errs_total")}
+        <Panel title="Network errors and drops" unit="per_second" marks={marks()} min={0} folded="average" absent={absent("node_network_receive_errs_total")}
           queries={[
             { expr: rateOf("node_network_receive_errs_total", NICS), legend: (labels) => `${labels["device"]} receive errors` },
             { expr: rateOf("node_network_transmit_errs_total", NICS), legend: (labels) => `${labels["device"]} send errors` },
             { expr: rateOf("node_network_receive_drop_total", NICS), legend: (labels) => `${labels["device"]} drops` },
           ]} />
-        <Panel title="Filesystems, used" unit="percent" min={0} max={100} folded="highest" absent={absent("node_filesystem_size_bytes")}
+        <Panel title="Filesystems, used" unit="percent" marks={marks()} min={0} max={100} folded="highest" absent={absent("node_filesystem_size_bytes")}
           queries={[{ expr: (window) => `100 * (1 - max by (mountpoint) (${gauge(of("node_filesystem_avail_bytes", FILESYSTEMS), "min")(window)}) / max by (mountpoint) (${gauge(of("node_filesystem_size_bytes", FILESYSTEMS), "last")(window)}))`, legend: (labels) => labels["mountpoint"] ?? "" }]} />
-        <Panel title="OOM kills" unit="count" min={0} folded="count" absent={absent("node_vmstat_oom_kill", "The kernel does not count them.")}
+        <Panel title="OOM kills" unit="count" marks={marks()} min={0} folded="count" absent={absent("node_vmstat_oom_kill", "The kernel does not count them.")}
           queries={[
             { expr: ({ step }) => `increase(${of("node_vmstat_oom_kill")}[${rateWindow(step)}s])`, legend: "all kills" },
             { expr: ({ step }) => `sum by (process) (increase(${of("watchfire_oom_kills_total")}[${rateWindow(step)}s]))`, legend: (labels) => labels["process"] || "unnamed" },
@@ -166,22 +184,35 @@ function HostState(props: { targets: { health: string }[] }): JSX.Element {
   return <span class="tag" data-condition={state().condition}><Icon of={state().condition} />{state().text}</span>;
 }
 
-/** Collectors of the agent there, those that fail first. */
+const NOT_HERE = new Set(["absent", "disabled"]);
+
+/** How it stands with the agent's sources there; those that fail first. What this machine does not have is no failure. */
 function Collectors(props: { samples: InstantSample[] | undefined }): JSX.Element {
-  const sorted = createMemo(() => [...(props.samples ?? [])].sort((left, right) => left.value[1].localeCompare(right.value[1]) || name(left.metric).localeCompare(name(right.metric))));
+  const sorted = createMemo(() => {
+    const rank = { faulty: 0, healthy: 1, unknown: 2 };
+    return (props.samples ?? [])
+      .map(({ metric, value }) => {
+        const state = metric["state"] ?? (value[1] === "1" ? "present" : "failed");
+        const condition = state === "present" ? "healthy" as const : NOT_HERE.has(state) ? "unknown" as const : "faulty" as const;
+        return { name: metric["collector"] ?? "?", state, condition };
+      })
+      .sort((left, right) => rank[left.condition] - rank[right.condition] || left.name.localeCompare(right.name));
+  });
   return (
     <div class="collectors">
       <span class="quiet">collectors</span>
-      <Show when={sorted().length > 0} fallback={<span class="absent" title="no watchfire_collector_up of this host: another exporter, or no agent">{ABSENT}</span>}>
+      <Show when={sorted().length > 0} fallback={<span class="absent" title="no watchfire_collector_state of this host: another exporter, or no agent">{ABSENT}</span>}>
         <For each={sorted()}>
-          {({ metric, value }) => <span class="tag" data-condition={value[1] === "1" ? "healthy" : "faulty"}><Icon of={value[1] === "1" ? "healthy" : "faulty"} />{name(metric)}{value[1] === "1" ? "" : " failed"}</span>}
+          {({ name, state, condition }) => (
+            <span class="tag" data-condition={condition}>
+              <Show when={condition !== "unknown"}><Icon of={condition} /></Show>{name}{state === "present" ? "" : ` ${state}`}
+            </span>
+          )}
         </For>
       </Show>
     </div>
   );
 }
-
-const name = (labels: Labels): string => labels["collector"] ?? "?";
 
 function Filesystems(props: { samples: InstantSample[] | undefined }): JSX.Element {
   const rows = createMemo(() => {

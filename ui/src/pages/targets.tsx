@@ -2,13 +2,12 @@
 
 import { createMemo, For, type JSX, Match, Show, Switch } from "solid-js";
 import type { Target } from "../api";
-import { SimulatedBadge } from "../app";
 import { hub, targetPoll } from "../fleet";
 import { Icon } from "../icons";
 import { hostOf } from "../metrics";
 import { hostPath, withRange } from "../router";
 import { ABSENT, duration, format } from "../units";
-import { Ago } from "../value";
+import { Ago, SimulatedBadge } from "../value";
 
 const ORDER: Record<string, number> = { down: 0, unknown: 1, up: 2 };
 
@@ -37,6 +36,7 @@ export function Targets(): JSX.Element {
           </dl>
         )}
       </Show>
+      <Show when={targetPoll.error() && targetPoll.data()}><div class="note bad" role="alert"><strong>Not updated: what is below is from <Ago at={targetPoll.at() ?? 0} /></strong><span>{targetPoll.error()?.message}</span></div></Show>
       <Switch>
         <Match when={targetPoll.error() && !targetPoll.data()}><div class="note bad" role="alert"><strong>Targets cannot be fetched</strong><span>{targetPoll.error()?.message}</span></div></Match>
         <Match when={!targetPoll.data()}><div class="note quiet">Loading…</div></Match>

@@ -6,7 +6,7 @@ use crate::device::Device;
 use crate::device::memory::structure_version;
 use crate::error::Error;
 use crate::field::FieldId;
-use crate::sentinel::{known_celsius, known_percent};
+use crate::sentinel::{known_celsius, known_u32};
 use crate::symbol::symbol;
 
 /// A temperature at which something happens.
@@ -150,13 +150,14 @@ impl Device {
 
     /// The intended fan speed, in percent of the maximum; `None` on boards cooled by the chassis.
     ///
-    /// Source: `nvmlDeviceGetFanSpeed`. It is what the driver asks for, not what turns.
+    /// Source: `nvmlDeviceGetFanSpeed`. It is what the driver asks for, not what turns; some boards
+    /// go beyond 100.
     ///
     /// # Errors
     ///
     /// As every method.
     pub fn fan_speed(&self) -> Result<Option<u32>, Error> {
         let speed = symbol!(self.library, nvmlDeviceGetFanSpeed).read(self.handle, 0)?;
-        Ok(speed.and_then(known_percent))
+        Ok(speed.and_then(known_u32).filter(|percent| *percent <= 250))
     }
 }

@@ -6,63 +6,63 @@ use super::grid::Grid;
 use super::selector::Take;
 use super::series::{Operand, Scalar, Series, is_present};
 use super::{Evaluator, absent, over_time::seconds, time_fn};
-use crate::plan::{Calendar, Histogram, Instant, Kind, Node};
+use crate::plan::{Calendar, Histogram, InstantFunction, Kind, Node};
 
 impl Evaluator<'_> {
     /// Evaluates a call such as `abs(x)`.
     pub(super) fn call(
         &self,
-        function: Instant,
+        function: InstantFunction,
         node: &Node,
         args: &[Node],
         grid: Grid,
     ) -> Result<Operand, QueryError> {
         match function {
-            Instant::Math(math) => self.each_value(&args[0], grid, |_, v| math.apply(v)),
-            Instant::Round => {
+            InstantFunction::Math(math) => self.each_value(&args[0], grid, |_, v| math.apply(v)),
+            InstantFunction::Round => {
                 let nearest = self.optional(args.get(1), 1.0, grid)?;
                 self.each_value(&args[0], grid, |i, v| round(v, nearest.at(i)))
             }
-            Instant::Clamp => self.clamp(args, grid),
-            Instant::ClampMin => {
+            InstantFunction::Clamp => self.clamp(args, grid),
+            InstantFunction::ClampMin => {
                 let low = self.scalar(&args[1], grid)?;
                 self.each_value(&args[0], grid, |i, v| larger(low.at(i), v))
             }
-            Instant::ClampMax => {
+            InstantFunction::ClampMax => {
                 let high = self.scalar(&args[1], grid)?;
                 self.each_value(&args[0], grid, |i, v| smaller(high.at(i), v))
             }
-            Instant::MaxOf => Ok(Operand::Scalar(
+            InstantFunction::MaxOf => Ok(Operand::Scalar(
                 self.scalar(&args[0], grid)?.zip(&self.scalar(&args[1], grid)?, larger),
             )),
-            Instant::MinOf => Ok(Operand::Scalar(
+            InstantFunction::MinOf => Ok(Operand::Scalar(
                 self.scalar(&args[0], grid)?.zip(&self.scalar(&args[1], grid)?, smaller),
             )),
-            Instant::Absent => {
+            InstantFunction::Absent => {
                 let series = self.vector(&args[0], grid)?;
                 Ok(Operand::Vector(absent::instant(&args[0], &series, grid)))
             }
-            Instant::Scalar => Ok(Operand::Scalar(Scalar::Steps(single(
+            InstantFunction::Scalar => Ok(Operand::Scalar(Scalar::Steps(single(
                 &self.vector(&args[0], grid)?,
                 grid,
             )))),
-            Instant::Vector => {
+            InstantFunction::Vector => {
                 let value = self.scalar(&args[0], grid)?;
                 let values = (0..grid.len).map(|i| value.at(i)).collect();
                 Ok(Operand::Vector(vec![Series::new(model::Labels::empty(), values)]))
             }
-            Instant::Time => Ok(Operand::Scalar(Scalar::Steps(now(grid)))),
-            Instant::Timestamp => self.timestamp(&args[0], grid),
-            Instant::Calendar(calendar) => self.calendar(calendar, args, grid),
-            Instant::Sort(by) => self.sort(by, node, args, grid),
-            Instant::LabelReplace => self.label_replace(args, grid),
-            Instant::LabelJoin => self.label_join(args, grid),
-            Instant::Info => self.info(args, grid),
-            Instant::Histogram(Histogram::Quantile) => self.histogram_quantile(args, grid),
-            Instant::Histogram(Histogram::Quantiles) => self.histogram_quantiles(args, grid),
-            Instant::Histogram(Histogram::Fraction) => self.histogram_fraction(args, grid),
+            InstantFunction::Time => Ok(Operand::Scalar(Scalar::Steps(now(grid)))),
+            InstantFunction::Timestamp => self.timestamp(&args[0], grid),
+            InstantFunction::Calendar(calendar) => self.calendar(calendar, args, grid),
+            InstantFunction::Sort(by) => self.sort(by, node, args, grid),
+            InstantFunction::LabelReplace => self.label_replace(args, grid),
+            InstantFunction::LabelJoin => self.label_join(args, grid),
+            InstantFunction::Info => self.info(args, grid),
+            InstantFunction::Histogram(Histogram::Quantile) => self.histogram_quantile(args, grid),
+            InstantFunction::Histogram(Histogram::Quantiles) => self.histogram_quantiles(args, grid),
+            InstantFunction::Histogram(Histogram::Fraction) => self.histogram_fraction(args, grid),
             // Floats have neither an answer to the first nor, in our store, the second.
-            Instant::Histogram(Histogram::NativeOnly) | Instant::StartTimestamp => {
+            InstantFunction::Histogram(Histogram::NativeOnly) | InstantFunction::StartTimestamp => {
                 self.vector(&args[0], grid)?;
                 Ok(Operand::Vector(Vec::new()))
             }

@@ -1,6 +1,6 @@
 //! Experimental `anchored` and `smoothed`: windows whose ends are samples, real or interpolated.
 
-use std::ops::Range as Span;
+use std::ops::Range;
 
 use model::{Column, Labels, QueryError};
 
@@ -9,13 +9,13 @@ use super::grid::Grid;
 use super::series::{ABSENT, Series};
 use super::window::Frame;
 use crate::ast::RangeExtension;
-use crate::plan::{Range, RangeCall, Select};
+use crate::plan::{RangeCall, RangeFunction, Select};
 
 /// # Errors
 ///
 /// [`QueryError::Execution`] when the function has no meaning under the modifier.
 pub(super) fn check(call: &RangeCall, extension: RangeExtension) -> Result<(), QueryError> {
-    use Range::{Changes, Delta, Increase, Rate, Resets};
+    use RangeFunction::{Changes, Delta, Increase, Rate, Resets};
     let (modifier, names, fine) = match extension {
         RangeExtension::Anchored => (
             "anchored",
@@ -69,12 +69,12 @@ impl Evaluator<'_> {
                     smoothed,
                 };
                 let value = match call.function {
-                    Range::Changes => ends.pairs(column, window, |a, b| a != b && !(a.is_nan() && b.is_nan())),
-                    Range::Resets => ends.pairs(column, window, |a, b| b < a),
-                    _ => ends.change(column, window, call.function != Range::Delta),
+                    RangeFunction::Changes => ends.pairs(column, window, |a, b| a != b && !(a.is_nan() && b.is_nan())),
+                    RangeFunction::Resets => ends.pairs(column, window, |a, b| b < a),
+                    _ => ends.change(column, window, call.function != RangeFunction::Delta),
                 };
                 if let Some(value) = value {
-                    let per_second = call.function == Range::Rate;
+                    let per_second = call.function == RangeFunction::Rate;
                     values[step] = if per_second {
                         value / (frame.range as f64 / 1000.0)
                     } else {
@@ -147,7 +147,7 @@ struct Ends {
 
 impl Ends {
     /// The first and last sample that matter, or `None` when nothing lies behind the start.
-    fn span(&self, column: &Column, window: &Span<usize>) -> Option<(usize, usize)> {
+    fn span(&self, column: &Column, window: &Range<usize>) -> Option<(usize, usize)> {
         let times = &column.times[window.clone()];
         let mut last = times.len() - 1;
         let first = times[..last].partition_point(|t| *t <= self.start).saturating_sub(1);
@@ -177,7 +177,7 @@ impl Ends {
     }
 
     /// The change between both ends, decreases of a counter added back.
-    fn change(&self, column: &Column, window: Span<usize>, counter: bool) -> Option<f64> {
+    fn change(&self, column: &Column, window: Range<usize>, counter: bool) -> Option<f64> {
         let low = window.start;
         let (first, last) = self.span(column, &window)?;
         let left = self.left(column, first, counter);
@@ -203,7 +203,7 @@ impl Ends {
     }
 
     /// How many neighbours satisfy `counts`, the last sample at or before the start included.
-    fn pairs(&self, column: &Column, window: Span<usize>, counts: impl Fn(f64, f64) -> bool) -> Option<f64> {
+    fn pairs(&self, column: &Column, window: Range<usize>, counts: impl Fn(f64, f64) -> bool) -> Option<f64> {
         let inside = column.times[window.clone()].partition_point(|t| *t <= self.start);
         if inside == window.len() {
             return None;
@@ -213,7 +213,7 @@ impl Ends {
     }
 
     /// The samples between the ends, with one at each end.
-    fn cut(&self, column: &Column, window: Span<usize>) -> Option<Column> {
+    fn cut(&self, column: &Column, window: Range<usize>) -> Option<Column> {
         let (first, last) = self.span(column, &window)?;
         let mut out = Column::default();
         out.push(self.start, self.left(column, first, false));

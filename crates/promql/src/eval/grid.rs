@@ -37,7 +37,9 @@ impl Grid {
 
     /// The moment of step `i`, which is below `len`.
     pub(crate) fn time(self, i: usize) -> Millis {
-        self.start + Millis::try_from(i).expect("a step number fits") * self.step
+        // The product may wrap where the start is far below zero; the sum then wraps back.
+        let distance = (i as Millis).wrapping_mul(self.step);
+        self.start.wrapping_add(distance)
     }
 
     /// The last moment; `start` when there is none.

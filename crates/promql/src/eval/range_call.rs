@@ -13,7 +13,7 @@ use super::rate::{self, Change};
 use super::regression;
 use super::series::{ABSENT, Operand, Scalar, Series, is_present, same_labels, without_metadata};
 use super::window::Frame;
-use crate::plan::{Range, RangeCall, Ranged};
+use crate::plan::{RangeCall, RangeFunction, Ranged};
 
 impl Evaluator<'_> {
     /// Evaluates a call such as `rate(x[5m])`.
@@ -65,7 +65,7 @@ impl Evaluator<'_> {
             }
         };
         self.remark(call, &params, grid, &series);
-        if call.function == Range::AbsentOverTime {
+        if call.function == RangeFunction::AbsentOverTime {
             return Ok(Operand::Vector(absent::over_time(&call.arg, &series, grid)));
         }
         self.renamed_range(call.function, series)
@@ -95,7 +95,7 @@ impl Evaluator<'_> {
     }
 
     /// Removes metric names, at once or by mark, and refuses series that are the same without them.
-    fn renamed_range(&self, function: Range, mut series: Vec<Series>) -> Result<Operand, QueryError> {
+    fn renamed_range(&self, function: RangeFunction, mut series: Vec<Series>) -> Result<Operand, QueryError> {
         for one in &mut series {
             if !function.keeps_name() {
                 one.drop_name = true;
@@ -120,7 +120,7 @@ impl Evaluator<'_> {
         }
         let mut notes = Notes::default();
         match call.function {
-            Range::Rate | Range::Increase => {
+            RangeFunction::Rate | RangeFunction::Increase => {
                 let mut last = "";
                 for name in series.iter().map(|s| s.labels.name()) {
                     if name != last && !name.is_empty() && !is_counter_name(name) {
@@ -129,7 +129,7 @@ impl Evaluator<'_> {
                     last = name;
                 }
             }
-            Range::QuantileOverTime => {
+            RangeFunction::QuantileOverTime => {
                 let steps = match params[0] {
                     Scalar::Const(_) => 1,
                     Scalar::Steps(_) => grid.len,
@@ -152,8 +152,8 @@ fn is_counter_name(name: &str) -> bool {
         .any(|suffix| name.ends_with(suffix))
 }
 
-fn check_factors(function: Range, params: &[Scalar], grid: Grid) -> Result<(), QueryError> {
-    if function != Range::DoubleExponentialSmoothing {
+fn check_factors(function: RangeFunction, params: &[Scalar], grid: Grid) -> Result<(), QueryError> {
+    if function != RangeFunction::DoubleExponentialSmoothing {
         return Ok(());
     }
     for (param, what, short) in [(&params[0], "smoothing", "sf"), (&params[1], "trend", "tf")] {
@@ -170,36 +170,44 @@ fn check_factors(function: Range, params: &[Scalar], grid: Grid) -> Result<(), Q
 }
 
 /// Runs the arithmetic of `function` over the windows of one series.
-fn apply(function: Range, frame: &Frame, params: &[Scalar], column: &Column, scratch: &mut Scratch, out: &mut [f64]) {
+fn apply(
+    function: RangeFunction,
+    frame: &Frame,
+    params: &[Scalar],
+    column: &Column,
+    scratch: &mut Scratch,
+    out: &mut [f64],
+) {
+    use RangeFunction as F;
     let change = |counter, per_second| Change { counter, per_second };
     match function {
-        Range::Rate => rate::extrapolated(change(true, true), frame, column, out),
-        Range::Increase => rate::extrapolated(change(true, false), frame, column, out),
-        Range::Delta => rate::extrapolated(change(false, false), frame, column, out),
-        Range::Irate => rate::instant(change(true, true), frame, column, out),
-        Range::Idelta => rate::instant(change(false, false), frame, column, out),
-        Range::SumOverTime => over_time::sum(frame, column, scratch, out),
-        Range::AvgOverTime => over_time::avg(frame, column, scratch, out),
-        Range::MaxOverTime => over_time::max(Facet::Value, frame, column, scratch, out),
-        Range::MinOverTime => over_time::min(Facet::Value, frame, column, scratch, out),
-        Range::TsOfMaxOverTime => over_time::max(Facet::Moment, frame, column, scratch, out),
-        Range::TsOfMinOverTime => over_time::min(Facet::Moment, frame, column, scratch, out),
-        Range::StdvarOverTime => over_time::variance(false, frame, column, scratch, out),
-        Range::StddevOverTime => over_time::variance(true, frame, column, scratch, out),
-        Range::QuantileOverTime => over_time::quantiles(|i| params[0].at(i), frame, column, scratch, out),
-        Range::MadOverTime => over_time::median_distance(frame, column, scratch, out),
-        Range::Changes => over_time::changes(frame, column, scratch, out),
-        Range::Resets => over_time::resets(frame, column, scratch, out),
-        Range::Deriv => regression::slope(frame, column, scratch, out),
-        Range::PredictLinear => regression::predict(|i| params[0].at(i), frame, column, scratch, out),
-        Range::DoubleExponentialSmoothing => {
+        F::Rate => rate::extrapolated(change(true, true), frame, column, out),
+        F::Increase => rate::extrapolated(change(true, false), frame, column, out),
+        F::Delta => rate::extrapolated(change(false, false), frame, column, out),
+        F::Irate => rate::instant(change(true, true), frame, column, out),
+        F::Idelta => rate::instant(change(false, false), frame, column, out),
+        F::SumOverTime => over_time::sum(frame, column, scratch, out),
+        F::AvgOverTime => over_time::avg(frame, column, scratch, out),
+        F::MaxOverTime => over_time::max(Facet::Value, frame, column, scratch, out),
+        F::MinOverTime => over_time::min(Facet::Value, frame, column, scratch, out),
+        F::TsOfMaxOverTime => over_time::max(Facet::Moment, frame, column, scratch, out),
+        F::TsOfMinOverTime => over_time::min(Facet::Moment, frame, column, scratch, out),
+        F::StdvarOverTime => over_time::variance(false, frame, column, scratch, out),
+        F::StddevOverTime => over_time::variance(true, frame, column, scratch, out),
+        F::QuantileOverTime => over_time::quantiles(|i| params[0].at(i), frame, column, scratch, out),
+        F::MadOverTime => over_time::median_distance(frame, column, scratch, out),
+        F::Changes => over_time::changes(frame, column, scratch, out),
+        F::Resets => over_time::resets(frame, column, scratch, out),
+        F::Deriv => regression::slope(frame, column, scratch, out),
+        F::PredictLinear => regression::predict(|i| params[0].at(i), frame, column, scratch, out),
+        F::DoubleExponentialSmoothing => {
             over_time::smooth(|i| (params[0].at(i), params[1].at(i)), frame, column, out);
         }
-        Range::CountOverTime => over_time::each(frame, column, out, |_, window| window.len() as f64),
-        Range::AbsentOverTime | Range::PresentOverTime => over_time::each(frame, column, out, |_, _| 1.0),
-        Range::FirstOverTime => over_time::each(frame, column, out, |c, window| c.values[window.start]),
-        Range::LastOverTime => over_time::each(frame, column, out, |c, window| c.values[window.end - 1]),
-        Range::TsOfFirstOverTime => over_time::each(frame, column, out, |c, window| seconds(c.times[window.start])),
-        Range::TsOfLastOverTime => over_time::each(frame, column, out, |c, window| seconds(c.times[window.end - 1])),
+        F::CountOverTime => over_time::each(frame, column, out, |_, window| window.len() as f64),
+        F::AbsentOverTime | F::PresentOverTime => over_time::each(frame, column, out, |_, _| 1.0),
+        F::FirstOverTime => over_time::each(frame, column, out, |c, window| c.values[window.start]),
+        F::LastOverTime => over_time::each(frame, column, out, |c, window| c.values[window.end - 1]),
+        F::TsOfFirstOverTime => over_time::each(frame, column, out, |c, window| seconds(c.times[window.start])),
+        F::TsOfLastOverTime => over_time::each(frame, column, out, |c, window| seconds(c.times[window.end - 1])),
     }
 }

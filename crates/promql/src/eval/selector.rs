@@ -51,28 +51,17 @@ impl Evaluator<'_> {
         })
     }
 
-    /// Runs `f` over the samples of each selected series within `bounds`, staleness markers left out.
+    /// Runs `f` over the samples that windows of `frame` can see, series by series, staleness markers left out.
     pub(super) fn over_columns<T: Send>(
         &self,
         found: &[Arc<dyn StoredSeries>],
         frame: &Frame,
         f: impl Fn(&Labels, &Column, &mut over_time::Scratch) -> Result<Option<T>, QueryError> + Sync,
     ) -> Result<Vec<T>, QueryError> {
-        self.over_columns_within(found, frame, frame.bounds(), f)
-    }
-
-    /// The same with bounds of the caller's choice.
-    pub(super) fn over_columns_within<T: Send>(
-        &self,
-        found: &[Arc<dyn StoredSeries>],
-        frame: &Frame,
-        bounds: (model::Millis, model::Millis),
-        f: impl Fn(&Labels, &Column, &mut over_time::Scratch) -> Result<Option<T>, QueryError> + Sync,
-    ) -> Result<Vec<T>, QueryError> {
         type Space = (Column, over_time::Scratch);
         parallel::map::<Space, T>(self.threads_for(found.len(), frame.grid), found.len(), |space, i| {
             let (column, scratch) = space;
-            self.read(&*found[i], bounds, column)?;
+            self.read(&*found[i], frame.bounds(), column)?;
             let cells = column.len();
             drop_stale(column);
             let result = f(found[i].labels(), column, scratch);

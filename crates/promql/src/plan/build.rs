@@ -4,7 +4,9 @@ use model::Millis;
 use model::text::Span;
 
 use super::duration::{Context, length, resolve};
-use super::{Aggregate, Binary, Grouping, Instant, Kind, Node, Range, RangeCall, Ranged, Select, Subquery};
+use super::{
+    Aggregate, Binary, Grouping, InstantFunction, Kind, Node, RangeCall, RangeFunction, Ranged, Select, Subquery,
+};
 use crate::ast::{self, AggregateOp, At, DurationExpr, Expr, ExprKind, RangeExtension};
 use crate::engine::EngineOptions;
 
@@ -161,6 +163,18 @@ impl Builder<'_> {
         if function.experimental {
             self.experimental(&format!("function {:?} is not enabled", function.name), span)?;
         }
+        // The parser sees to this; a tree may come from elsewhere.
+        let required = function.args.len() - usize::from(function.variadic != 0);
+        if args.len() < required {
+            let name = function.name;
+            return Err((
+                format!(
+                    "expected {required} argument(s) in call to {name:?}, got {}",
+                    args.len()
+                ),
+                span,
+            ));
+        }
         if let Some(value) = self.context(function.name) {
             return Ok(Planned {
                 node: Node {
@@ -171,10 +185,10 @@ impl Builder<'_> {
                 wrap: false,
             });
         }
-        if let Some(range) = Range::named(function.name) {
+        if let Some(range) = RangeFunction::named(function.name) {
             return self.range_call(range, function.name, args, span);
         }
-        let Some(function) = Instant::named(function.name) else {
+        let Some(function) = InstantFunction::named(function.name) else {
             return Err((
                 format!("function {:?} is not known to the evaluator", function.name),
                 span,
@@ -184,7 +198,7 @@ impl Builder<'_> {
         let same_args = planned.iter().all(|p| p.invariant);
         // `timestamp(x @ 1)` is fixed, `timestamp(abs(x @ 1))` tells the time of the step.
         let selectors = planned.iter().all(|p| matches!(p.node.kind, Kind::Select(_)));
-        let fixed = same_args && (!function.depends_on_time() || (function == Instant::Timestamp && selectors));
+        let fixed = same_args && (!function.depends_on_time() || (function == InstantFunction::Timestamp && selectors));
         let args = planned
             .into_iter()
             .map(|p| if fixed { p.node } else { p.settle() })
@@ -199,7 +213,7 @@ impl Builder<'_> {
         })
     }
 
-    fn range_call(&self, function: Range, name: &'static str, args: &[Expr], span: Span) -> Built<Planned> {
+    fn range_call(&self, function: RangeFunction, name: &'static str, args: &[Expr], span: Span) -> Built<Planned> {
         let mut params = Vec::new();
         let mut ranged = None;
         for arg in args {
@@ -214,7 +228,7 @@ impl Builder<'_> {
         let Some(((arg, fixed_arg), arg_span)) = ranged else {
             return Err((format!("expected type range vector in call to function {name:?}"), span));
         };
-        let fixed = fixed_arg && function != Range::PredictLinear && params.iter().all(|p| p.invariant);
+        let fixed = fixed_arg && function != RangeFunction::PredictLinear && params.iter().all(|p| p.invariant);
         let params = params
             .into_iter()
             .map(|p| if fixed { p.node } else { p.settle() })

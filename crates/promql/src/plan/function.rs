@@ -2,7 +2,7 @@
 
 /// Functions over the samples of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Range {
+pub(crate) enum RangeFunction {
     AbsentOverTime,
     AvgOverTime,
     Changes,
@@ -34,7 +34,7 @@ pub(crate) enum Range {
 
 /// Functions over an instant vector, a scalar or texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Instant {
+pub(crate) enum InstantFunction {
     Absent,
     Calendar(Calendar),
     Clamp,
@@ -117,7 +117,7 @@ pub(crate) enum Math {
     Tanh,
 }
 
-impl Range {
+impl RangeFunction {
     /// The function of this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -158,7 +158,7 @@ impl Range {
     }
 }
 
-impl Instant {
+impl InstantFunction {
     /// The function of this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {

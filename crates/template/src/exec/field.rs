@@ -31,18 +31,18 @@ impl<'t> Exec<'t> {
             return Ok(receiver);
         };
         for field in inner {
-            receiver = self.field(&receiver, field, operand, Vec::new())?;
+            receiver = self.field(&receiver, field, operand, &[])?;
         }
         let mut values = Vec::with_capacity(args.len() + 1);
         for arg in args {
             values.push(self.arg(dot, ANY, arg)?);
         }
         values.extend(last);
-        self.field(&receiver, name, operand, values)
+        self.field(&receiver, name, operand, &values)
     }
 
     /// A method called, a field, or a key of a map.
-    fn field(&mut self, receiver: &Value, name: &str, operand: &'t Operand, args: Vec<Value>) -> Done<Value> {
+    fn field(&mut self, receiver: &Value, name: &str, operand: &'t Operand, args: &[Value]) -> Done<Value> {
         if matches!(receiver, Value::Nil) {
             return match self.set.is_strict {
                 true => Err(self.error(format!("nil data; no entry for key {name:?}"))),
@@ -50,9 +50,9 @@ impl<'t> Exec<'t> {
             };
         }
         let called = match receiver {
-            Value::Object(object) => object.call(name, &args),
-            Value::Moment(moment) => moment.call(name, &args),
-            Value::Span(span) => span.call(name, &args),
+            Value::Object(object) => object.call(name, args),
+            Value::Moment(moment) => moment.call(name, args),
+            Value::Span(span) => span.call(name, args),
             _ => None,
         };
         if let Some(result) = called {

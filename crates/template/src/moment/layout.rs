@@ -324,7 +324,7 @@ impl Default for Found {
 impl Found {
     fn read<'a>(&mut self, part: Part<'_>, rest: &'a str) -> Option<&'a str> {
         match part {
-            Part::Literal(text) => return rest.strip_prefix(text),
+            Part::Literal(text) => rest.strip_prefix(text),
             Part::Year => digits(rest, 4, 4, &mut self.year),
             Part::YearShort => {
                 let left = digits(rest, 2, 2, &mut self.year)?;

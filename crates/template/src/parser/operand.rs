@@ -16,6 +16,8 @@ impl Parser<'_> {
             return Ok(None);
         };
         let mut chain = Vec::new();
+        // As in Go, such an operand stands where its first further field does.
+        let at = self.peek().start;
         while self.peek().kind == Kind::Field {
             chain.push(self.next().text[1..].to_owned());
         }
@@ -23,13 +25,15 @@ impl Parser<'_> {
             return Ok(Some(operand));
         }
         match &mut operand.kind {
-            OperandKind::Field(fields) | OperandKind::Variable { fields, .. } => fields.append(&mut chain),
+            OperandKind::Field(fields) | OperandKind::Variable { fields, .. } => {
+                fields.append(&mut chain);
+                operand.at = at;
+            }
             OperandKind::Constant { .. } | OperandKind::Nil | OperandKind::Dot => {
                 let message = format!("unexpected . after term {}", quote(&operand.to_string()));
                 return Err(self.error(message));
             }
             _ => {
-                let at = operand.at;
                 let of = Box::new(operand);
                 let kind = OperandKind::Chain { of, fields: chain };
                 return Ok(Some(Operand { at, kind }));

@@ -16,6 +16,7 @@ pub fn test(args: &TestArgs) -> anyhow::Result<Outcome> {
                 let report = rules::unit_test::run_file(path);
                 passed += report.passed;
                 failures.extend(report.failures);
+                skipped.extend(report.skipped);
             }
             TestKind::Promql => {
                 let bytes = input::bytes(path)?;

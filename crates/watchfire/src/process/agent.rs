@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use collect::page::Page;
-use model::SystemClock;
 use web::{Agent, MetricsPage};
 
 use super::settings;
-use super::sources::{self, Sources};
+use super::sources::Sources;
 use crate::cli::AgentArgs;
 
 /// Where an agent listens unless told: dcgm-exporter's port.
@@ -20,7 +19,7 @@ pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
     let config = settings::own_config(args.serve.config.as_deref())?;
     let address = settings::address(args.serve.listen, &config, DEFAULT_LISTEN)?;
     let listener = web::listen(address, args.serve.insecure || config.insecure).await?;
-    let sources = Sources::start(sources::workers(&args.paths, None), Arc::new(SystemClock))?;
+    let sources = Sources::of_here(&args.paths, None)?;
     let page = |page: Page| -> MetricsPage {
         let sources = Arc::clone(&sources);
         Box::new(move || sources.page(page))

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use collect::{Paths, Worker};
+use collect::Paths;
 use model::{Appender, Clock, Labels, Millis, SystemClock};
 use scrape::{Ingest, Job};
 use sim::Scenario;
 
-use super::sources::{LOCAL_JOBS, Sources};
+use super::sources::{LOCAL_JOBS, Machine, Sources};
 
 /// The driver's library, as `build.rs` made it.
 const LIBRARY: &[u8] = include_bytes!(env!("WATCHFIRE_SIM_LIBRARY"));
@@ -77,19 +77,27 @@ impl Demo {
         let scenario = Scenario::parse(SCENARIO).context("the demonstration's scenario")?;
         let clock = Arc::new(TurnedClock::default());
         clock.at.store(epoch, Ordering::Release);
-        let mut demo = Self {
-            sources: Sources::start(Vec::new(), Arc::clone(&clock) as Arc<dyn Clock>)?,
-            scenario,
-            controls,
-            folder,
-            epoch,
-            is_new,
-            clock,
-        };
-        demo.tree().write(0).context("cannot write the simulated proc tree")?;
-        demo.touch_kernel_log()?;
-        demo.sources = Sources::start(demo.workers(), Arc::clone(&demo.clock) as Arc<dyn Clock>)?;
-        Ok(demo)
+        let tree = |time| sim::procfs::Tree::new(Arc::clone(&scenario), &folder.join("proc"), epoch).write(time);
+        tree(0).context("cannot write the simulated proc tree")?;
+        // Anew at each start, as after a boot: what an earlier process read is not read again.
+        let log = folder.join("kmsg");
+        std::fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
+        let sources = Sources::start(Machine {
+            paths: Paths {
+                procfs: folder.join("proc"),
+                sysfs: folder.join("sys"),
+                rootfs: folder.join("root"),
+                udev: folder.join("udev"),
+                kmsg: log,
+                nvml_library: Some(library),
+                textfile: None,
+            },
+            host: scenario.host().name.clone(),
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            inventory: Some(&folder.join("inventory.json")),
+            booted: Some(epoch + scenario.host().booted.ms()),
+        })?;
+        Ok(Self { scenario, controls, folder, epoch, is_new, clock, sources })
     }
 
     /// The name of the simulated host.
@@ -107,27 +115,8 @@ impl Demo {
         Labels::from_pairs([("job", job), ("instance", self.host_name()), ("simulated", "true")])
     }
 
-    fn workers(&self) -> Vec<Worker> {
-        let paths = Paths {
-            procfs: self.folder.join("proc"),
-            sysfs: self.folder.join("sys"),
-            rootfs: self.folder.join("root"),
-            udev: self.folder.join("udev"),
-            kmsg: self.kernel_log(),
-            nvml_library: Some(self.folder.join("libnvidia-ml.so.1")),
-            textfile: None,
-        };
-        super::sources::workers_of(&paths, Some(self.host_name()), Some(&self.folder.join("inventory.json")))
-    }
-
     fn kernel_log(&self) -> PathBuf {
         self.folder.join("kmsg")
-    }
-
-    fn touch_kernel_log(&self) -> anyhow::Result<()> {
-        let path = self.kernel_log();
-        // Anew at each start, as after a boot: what an earlier process read is not read again.
-        std::fs::write(&path, "").with_context(|| format!("cannot write {}", path.display()))
     }
 
     fn tree(&self) -> sim::procfs::Tree {

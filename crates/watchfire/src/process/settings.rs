@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use config::watchfire::Config;
-use model::Labels;
 use rules::LoadedGroup;
 
 use crate::cli::{HubArgs, PathArgs, RunArgs, ServeArgs, StoreArgs};
@@ -143,7 +142,7 @@ impl Settings {
         let rule_options = rules::Options {
             interval: global.evaluation_interval,
             query_offset: global.rule_query_offset,
-            external_labels: external_labels(global),
+            external_labels: global.external_labels.clone(),
             external_url: self.external_url(),
             query_timeout: self.query_timeout(),
             ..rules::Options::default()
@@ -187,8 +186,4 @@ fn read_config(serve: &ServeArgs, store: &StoreArgs) -> anyhow::Result<Config> {
 fn all(errors: Vec<rules::Error>) -> anyhow::Error {
     let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
     anyhow::anyhow!(texts.join("\n"))
-}
-
-fn external_labels(global: &config::prometheus::GlobalConfig) -> Labels {
-    Labels::from_pairs(global.external_labels.iter().map(|(n, v)| (n.as_str(), v.as_str())))
 }

@@ -1,12 +1,18 @@
-//! The sources of one machine: collectors with their threads, and the pages they make.
+//! The sources of one machine: collectors with their threads, the reader of kernel messages, and the pages they make.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
+use collect::gpu::{self, FieldTable};
+use collect::kernel::{Classifier, Kernel, PATTERNS, XidCatalog, XidCounts};
 use collect::page::Page;
-use collect::{Paths, Runner, Worker};
+use collect::{Paths, Runner, State, node};
 use exposition::Format;
-use model::Clock;
+use model::{Clock, Millis, SystemClock};
+use tail::kmsg::{Boot, Item, Kmsg, Start};
+use tail::Stop;
 
 use crate::cli::PathArgs;
 
@@ -14,20 +20,71 @@ use crate::cli::PathArgs;
 pub const LOCAL_JOBS: [(&str, Page, &str); 2] =
     [("dcgm", Page::Gpu, "/metrics/gpu"), ("node", Page::Node, "/metrics/node")];
 
+/// How long the reader of kernel messages waits for the next one before it looks up.
+const KMSG_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long to wait before a source of kernel messages that failed is opened again.
+const KMSG_RETRY: Duration = Duration::from_secs(30);
+
+/// A machine to collect from.
+pub struct Machine<'a> {
+    /// Where its facts are.
+    pub paths: Paths,
+    /// Its name, for the label `Hostname`.
+    pub host: String,
+    /// The time for its readings.
+    pub clock: Arc<dyn Clock>,
+    /// Where the GPUs it had are remembered over restarts.
+    pub inventory: Option<&'a Path>,
+    /// When its kernel booted, of a machine that is not this one.
+    pub booted: Option<Millis>,
+}
+
 /// The collectors of one machine.
 pub struct Sources {
     runner: Runner,
+    stop: Stop,
+}
+
+impl Drop for Sources {
+    fn drop(&mut self) {
+        self.stop.stop();
+    }
 }
 
 impl Sources {
-    /// Starts the collectors' threads.
+    /// Starts the collectors' threads and the reader of kernel messages.
     ///
     /// # Errors
     ///
-    /// The system refuses a thread. A source that is not there is no error: its collector says so.
-    pub fn start(workers: Vec<Worker>, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<Self>> {
-        let runner = Runner::start(workers, clock).context("cannot start the collectors")?;
-        Ok(Arc::new(Self { runner }))
+    /// The system refuses a thread, or a table of this program is wrong. A source that is not there is no error: its
+    /// collector says so.
+    pub fn start(machine: Machine<'_>) -> anyhow::Result<Arc<Self>> {
+        let catalog = XidCatalog::embedded().context("the table of XIDs")?;
+        let xids = XidCounts::new(&catalog);
+        let kernel = Arc::new(Kernel::new(Arc::new(classifier()?), xids.clone()));
+        let mut workers = node::workers(&machine.paths);
+        workers.extend(collect::kernel::workers(&kernel));
+        workers.extend(gpu::workers(&machine.paths, gpu_options(&machine, catalog, xids)?));
+        let runner = Runner::start(workers, Arc::clone(&machine.clock)).context("cannot start the collectors")?;
+        let stop = Stop::new().context("cannot make a stop handle")?;
+        read_kernel(&machine, kernel, stop.clone())?;
+        Ok(Arc::new(Self { runner, stop }))
+    }
+
+    /// This machine's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sources::start`].
+    pub fn of_here(args: &PathArgs, inventory: Option<&Path>) -> anyhow::Result<Arc<Self>> {
+        Self::start(Machine {
+            paths: paths(args),
+            host: host_name(),
+            clock: Arc::new(SystemClock),
+            inventory,
+            booted: None,
+        })
     }
 
     /// One page in the text format.
@@ -36,8 +93,72 @@ impl Sources {
     }
 }
 
-/// Where the facts of this machine are.
-pub fn paths(args: &PathArgs) -> Paths {
+/// The classifier of kernel lines, with the patterns this program carries.
+///
+/// # Errors
+///
+/// A pattern is wrong; a test keeps that from being shipped.
+pub fn classifier() -> anyhow::Result<Classifier> {
+    Classifier::new(PATTERNS).context("the table of kernel events")
+}
+
+fn gpu_options(machine: &Machine<'_>, catalog: XidCatalog, xids: XidCounts) -> anyhow::Result<gpu::Options> {
+    Ok(gpu::Options {
+        library: machine.paths.nvml_library.clone(),
+        hostname: machine.host.clone(),
+        fields: FieldTable::new(gpu::FIELDS).context("the table of GPU fields")?.usual(),
+        deadline: gpu::DEADLINE,
+        tick: gpu::TICK,
+        clock: Arc::clone(&machine.clock),
+        xids,
+        catalog,
+    })
+}
+
+/// Reads kernel messages on a thread until told to stop; a source that is missing or fails is tried again.
+fn read_kernel(machine: &Machine<'_>, kernel: Arc<Kernel>, stop: Stop) -> anyhow::Result<()> {
+    let path = machine.paths.kmsg.clone();
+    // What this machine's kernel said before this start was counted by an earlier one, or is history.
+    let (start, boot) = machine.booted.map_or((Start::End, Boot::OfMachine), |at| (Start::Beginning, Boot::At(at)));
+    let open = move || Kmsg::open(&path, start, boot);
+    let work = move || {
+        while !stop.is_stopped() {
+            if let Err(error) = open().and_then(|log| follow(log, &kernel, &stop)) {
+                kernel.detached(state_of(&error), error_text(&error));
+            }
+            let _ = stop.wait(KMSG_RETRY);
+        }
+    };
+    std::thread::Builder::new().name("kmsg".into()).spawn(work).context("cannot start the reader of kernel messages")?;
+    Ok(())
+}
+
+fn follow(mut log: Kmsg, kernel: &Kernel, stop: &Stop) -> Result<(), tail::Error> {
+    kernel.attached();
+    while !stop.is_stopped() {
+        match log.next(KMSG_PATIENCE, stop)? {
+            Some(Item::Record(record)) => drop(kernel.message(&record.text, record.time)),
+            Some(Item::Lost(count)) => kernel.lost(count),
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+fn state_of(error: &tail::Error) -> State {
+    match error {
+        tail::Error::Absent { .. } => State::Absent,
+        tail::Error::Denied { .. } => State::Denied,
+        _ => State::Unsupported,
+    }
+}
+
+fn error_text(error: &tail::Error) -> String {
+    let source = std::error::Error::source(error).map(|cause| format!(": {cause}"));
+    format!("{error}{}", source.unwrap_or_default())
+}
+
+fn paths(args: &PathArgs) -> Paths {
     Paths {
         procfs: args.procfs.clone(),
         sysfs: args.sysfs.clone(),

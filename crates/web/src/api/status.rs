@@ -61,8 +61,3 @@ pub async fn runtime_info(State(hub): State<Arc<Hub>>) -> Response {
     });
     body(json!({"status": "success", "data": data}).to_string())
 }
-
-/// `GET /api/v1/status/config`
-pub async fn config(State(hub): State<Arc<Hub>>) -> Response {
-    body(json!({"status": "success", "data": {"yaml": hub.status.config}}).to_string())
-}
