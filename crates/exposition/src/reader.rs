@@ -509,3 +509,108 @@ impl<'a> Reader<'a> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The entries of a page, one a line; an error ends them.
+    #[track_caller]
+    fn check(format: Format, page: &str, want: &[&str]) {
+        let mut reader = Reader::new(page.as_bytes(), format);
+        let mut got = Vec::new();
+        loop {
+            match reader.next_entry() {
+                Ok(Some(Entry::Sample(s))) => {
+                    let series = String::from_utf8_lossy(s.series.text()).into_owned();
+                    let time = s.time.map_or_else(String::new, |t| format!(" @{t}"));
+                    let exemplar = s
+                        .exemplar
+                        .map_or_else(String::new, |e| format!(" # {} {} {:?}", e.labels(), e.value, e.time));
+                    got.push(format!("{series} = {}{time}{exemplar}", s.value));
+                }
+                Ok(Some(entry)) => got.push(format!("{entry:?}")),
+                Ok(None) => break,
+                Err(error) => {
+                    got.push(format!("{error}\n{}", error.excerpt));
+                    break;
+                }
+            }
+        }
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn text_is_read_with_blanks_where_they_may_be() {
+        check(
+            Format::Text,
+            "\n# HELP a One\\nline \\\\ \\\"\n#  TYPE\ta gauge\n# else\n  a{ x = \"1\" , } 2.5\t77\na+Inf\na -3",
+            &[
+                "Help { name: \"a\", help: \"One\\nline \\\\ \\\\\\\"\" }",
+                "Type { name: \"a\", kind: Gauge }",
+                "Comment",
+                "a{ x = \"1\" , } = 2.5 @77",
+                "a = inf",
+                "a = -3",
+            ],
+        );
+        check(Format::Text, "{\"a.b\",x=\"1\"} 1\n", &["{\"a.b\",x=\"1\"} = 1"]);
+    }
+
+    #[test]
+    fn openmetrics_is_read_with_units_exemplars_and_an_end() {
+        check(
+            Format::OpenMetrics,
+            "# TYPE a_seconds counter\n# UNIT a_seconds seconds\na_seconds_total{x=\"1\"} 2 1.5 # {id=\"x\"} 0.5 9.25\n# EOF\n",
+            &[
+                "Type { name: \"a_seconds\", kind: Counter }",
+                "Unit { name: \"a_seconds\", unit: \"seconds\" }",
+                "a_seconds_total{x=\"1\"} = 2 @1500 # {id=\"x\"} 0.5 Some(9250)",
+            ],
+        );
+        check(
+            Format::OpenMetrics,
+            "a 1\n",
+            &["a = 1", "line 2, column 1: data does not end with # EOF\n  \n  ^"],
+        );
+        check(
+            Format::OpenMetrics,
+            "a 1\n# EOF\nb 1\n",
+            &["a = 1", "line 3, column 1: unexpected data after # EOF\n  b 1\n  ^"],
+        );
+    }
+
+    #[test]
+    fn an_error_points_at_its_place() {
+        check(
+            Format::Text,
+            "a 1\nb{x=1} 2\n",
+            &[
+                "a = 1",
+                "line 2, column 5: expected label value, got \"1} 2\"\n  b{x=1} 2\n      ^",
+            ],
+        );
+        check(
+            Format::Text,
+            "<html>\n",
+            &["line 1, column 1: expected a valid start token, got \"<html>\"\n  <html>\n  ^"],
+        );
+    }
+
+    #[test]
+    fn a_known_series_is_taken_only_when_a_value_follows() {
+        let mut reader = Reader::new(b"a 1\na{x=\"1\"} 2\na {x=\"1\"} 3\n", Format::Text);
+        let value = |sample: Result<Option<Sample<'_>>, Error>| sample.map(|s| s.map(|s| s.value));
+        assert_eq!(value(reader.known_sample(1)), Ok(Some(1.0)));
+        assert_eq!(value(reader.known_sample(1)), Ok(None), "the series goes on");
+        assert_eq!(value(reader.known_sample(8)), Ok(Some(2.0)));
+        assert_eq!(
+            value(reader.known_sample(1)),
+            Ok(None),
+            "the series goes on behind a blank"
+        );
+        assert!(matches!(reader.next_entry(), Ok(Some(Entry::Sample(s))) if s.value == 3.0));
+        assert_eq!(reader.line(), b"a {x=\"1\"} 3");
+        assert_eq!(reader.rest(), b"");
+    }
+}
