@@ -3,12 +3,12 @@
 //! [`Tree::write`] brings every file up to a time; each is replaced in one step, so a reader never
 //! sees half of one. Files and formats are those that host collectors read, no more.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::folder::Folder;
 use crate::host::HostState;
 use crate::load::round_u64;
 use crate::scenario::Scenario;
@@ -23,9 +23,8 @@ mod process;
 #[derive(Debug)]
 pub struct Tree {
     scenario: Arc<Scenario>,
-    root: PathBuf,
+    folder: Folder,
     epoch_ms: i64,
-    written: HashMap<&'static str, String>,
     pids: Vec<u32>,
 }
 
@@ -36,9 +35,8 @@ impl Tree {
     pub fn new(scenario: Arc<Scenario>, root: &Path, epoch_ms: i64) -> Self {
         Self {
             scenario,
-            root: root.to_owned(),
+            folder: Folder::new(root),
             epoch_ms,
-            written: HashMap::new(),
             pids: Vec::new(),
         }
     }
@@ -50,11 +48,7 @@ impl Tree {
     /// [`Error::Write`] with the file that could not be written; others may be new already.
     pub fn write(&mut self, t_ms: i64) -> Result<(), Error> {
         for (name, text) in self.files(t_ms) {
-            // Most of the tree never changes; writing it every second would be work for nothing.
-            if self.written.get(name) != Some(&text) {
-                write(&self.root.join(name), &text)?;
-                self.written.insert(name, text);
-            }
+            self.folder.put(name, text)?;
         }
         self.write_processes(t_ms)
     }
@@ -101,6 +95,7 @@ impl Tree {
             ("net/arp", network::arp()),
             ("net/udp", network::udp()),
             ("net/udp6", network::udp()),
+            ("net/stat/nf_conntrack", network::conntrack(scenario)),
             ("net/snmp6", network::snmp6(&state)),
             ("net/snmp", network::snmp(&state)),
             ("net/netstat", network::netstat(&state)),
@@ -116,6 +111,7 @@ impl Tree {
             ),
             ("sys/kernel/random/entropy_avail", "256\n".into()),
             ("sys/kernel/random/poolsize", "256\n".into()),
+            ("sys/kernel/hung_task_detect_count", "0\n".into()),
             (
                 "sys/fs/file-nr",
                 format!(
@@ -134,21 +130,6 @@ impl Tree {
             ),
         ]
     }
-}
-
-/// Writes a file beside its place and moves it there.
-fn write(path: &Path, text: &str) -> Result<(), Error> {
-    let failed = |source| Error::Write {
-        path: path.to_owned(),
-        source,
-    };
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(failed)?;
-    }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    std::fs::write(&beside, text).map_err(failed)?;
-    std::fs::rename(&beside, path).map_err(failed)
 }
 
 /// The kernel's pressure file: shares over 10, 60 and 300 seconds, and a total in microseconds.

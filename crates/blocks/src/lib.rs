@@ -91,6 +91,12 @@ impl Error {
     }
 }
 
+/// The checksum of all files here.
+#[must_use]
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+}
+
 /// An error with its causes on one line: `cannot write a/b: No space left on device`.
 #[must_use]
 pub fn chain(error: &dyn std::error::Error) -> String {

@@ -16,6 +16,7 @@ mod desk;
 mod error;
 pub mod gpu;
 pub mod kernel;
+mod machine;
 pub mod node;
 pub mod page;
 mod paths;
@@ -24,5 +25,6 @@ mod source;
 
 pub use collector::{Collector, Readings, State};
 pub use error::Error;
+pub use machine::Machine;
 pub use paths::Paths;
 pub use runner::{CollectorStatus, Runner, Worker};

@@ -198,6 +198,10 @@ impl Inner {
             match status.errors.as_slice() {
                 [] if before.is_some() => tracing::info!(collector, state, "collector works again"),
                 [] => tracing::debug!(collector, state, "collector works"),
+                // What a machine does not have is no trouble.
+                [first, ..] if matches!(status.state, State::Absent | State::Disabled) => {
+                    tracing::info!(collector, state, "{first}");
+                }
                 [first, rest @ ..] => tracing::warn!(collector, state, more = rest.len(), "{first}"),
             }
         }

@@ -3,8 +3,6 @@
 //! Cargo builds the library beside this test because `sim` is a dependency of it. Each test loads a copy of its own, so
 //! that each has its own clock.
 
-#![expect(unsafe_code, reason = "steers the loaded library by its control symbols")]
-
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +14,7 @@ use collect::kernel::{self, Classifier, Kernel, PATTERNS, XidCatalog, XidCounts}
 use collect::page::Page;
 use collect::{Paths, Runner, State};
 use model::{Clock, Family, Metric, Millis};
-use sim::Scenario;
+use sim::{Control, Scenario};
 
 mod corpora;
 
@@ -35,25 +33,34 @@ impl Clock for Hands {
 
 /// A simulated server with its agent.
 struct Server {
-    _folder: tempfile::TempDir,
-    control: libloading::Library,
+    control: Control,
     clock: Arc<Hands>,
     kernel: Arc<Kernel>,
     runner: Runner,
+    /// Last, so that it outlives those who read from it.
+    _folder: tempfile::TempDir,
 }
 
 impl Server {
     fn new() -> Self {
-        Self::playing("", PATIENCE)
+        Self::playing(Scenario::DEFAULT, PATIENCE)
     }
 
-    /// With these faults instead of the scenario's own.
-    fn playing(faults: &str, deadline: Duration) -> Self {
+    /// The demo's server with these faults instead of its own.
+    fn with_faults(faults: &str, deadline: Duration) -> Self {
+        let head = Scenario::DEFAULT.split("\nfaults:").next().expect("a head");
+        Self::playing(&format!("{head}\nfaults:\n{faults}\n"), deadline)
+    }
+
+    fn playing(scenario: &str, deadline: Duration) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let library = folder.path().join("libnvidia-ml.so.1");
         fs::copy(built_library(), &library).expect("the simulated library");
-        // SAFETY: our own library, whose loading runs nothing.
-        let control = unsafe { libloading::Library::new(&library) }.expect("the simulated library");
+        let script = folder.path().join("scenario.yml");
+        fs::write(&script, scenario).expect("a scenario");
+        let control = Control::open(&library).expect("the simulated library");
+        control.set_scenario(Some(&script)).expect("a path");
+        control.set_epoch_ms(Some(EPOCH_MS));
         let clock = Arc::new(Hands(AtomicI64::new(EPOCH_MS)));
         let paths = Paths {
             sysfs: folder.path().join("sys"),
@@ -68,39 +75,14 @@ impl Server {
             runner,
             _folder: folder,
         };
-        if !faults.is_empty() {
-            let head = Scenario::DEFAULT.split("\nfaults:").next().expect("a head");
-            let path = server._folder.path().join("scenario.yml");
-            fs::write(&path, format!("{head}\nfaults:\n{faults}\n")).expect("a scenario");
-            let path = std::ffi::CString::new(path.to_str().expect("UTF-8")).expect("no NUL");
-            // SAFETY: the symbol has this signature.
-            let code = unsafe {
-                let set: libloading::Symbol<'_, unsafe extern "C" fn(*const std::ffi::c_char) -> i32> = server
-                    .control
-                    .get(b"watchfire_sim_set_scenario\0")
-                    .expect("a control symbol");
-                set(path.as_ptr())
-            };
-            assert_eq!(code, 0, "the scenario is accepted");
-        }
-        server.set("watchfire_sim_set_epoch", EPOCH_MS);
         server.at(0);
         server
     }
 
     /// Turns both clocks to a time of the scenario, in milliseconds.
     fn at(&self, t_ms: i64) {
-        self.set("watchfire_sim_set_time_ms", EPOCH_MS + t_ms);
+        self.control.set_time_ms(Some(EPOCH_MS + t_ms));
         self.clock.0.store(EPOCH_MS + t_ms, Ordering::Release);
-    }
-
-    fn set(&self, symbol: &str, value: i64) {
-        // SAFETY: both symbols have this signature.
-        unsafe {
-            let set: libloading::Symbol<'_, unsafe extern "C" fn(i64)> =
-                self.control.get(symbol).expect("a control symbol");
-            set(value);
-        }
     }
 
     fn page(&self) -> Vec<Family> {
@@ -301,7 +283,7 @@ fn a_lost_gpu_keeps_its_name_and_the_other_seven_their_readings() {
 
 #[test]
 fn a_hung_gpu_leaves_the_other_seven_on_time_and_comes_back() {
-    let server = Server::playing(
+    let server = Server::with_faults(
         "  - { at: 1s, until: 5s, gpu: 5, hang_call: true }",
         Duration::from_millis(400),
     );
@@ -348,20 +330,9 @@ fn throttling_is_counted_in_seconds_by_reason() {
 #[test]
 fn a_board_without_a_field_keeps_the_others() {
     // A consumer board lacks memory temperature, ECC, row remapping and profiling.
-    let server = Server::new();
     let text = Scenario::DEFAULT.replace("  nvlinks: 18\n", "  nvlinks: 0\n  datacenter: false\n");
     let text = text.replace("  architecture: 9\n", "  architecture: 8\n");
-    let path = server._folder.path().join("consumer.yml");
-    fs::write(&path, text).expect("a scenario");
-    let path = std::ffi::CString::new(path.to_str().expect("UTF-8")).expect("no NUL");
-    // SAFETY: the symbol has this signature.
-    unsafe {
-        let set: libloading::Symbol<'_, unsafe extern "C" fn(*const std::ffi::c_char) -> i32> = server
-            .control
-            .get(b"watchfire_sim_set_scenario\0")
-            .expect("a control symbol");
-        assert_eq!(set(path.as_ptr()), 0);
-    }
+    let server = Server::playing(&text, PATIENCE);
     server.page();
     server.at(2_000);
     let page = server.page();

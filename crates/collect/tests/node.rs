@@ -294,11 +294,11 @@ fn a_machine_without_procfs_gives_states_and_no_zero() {
     assert_eq!(
         left,
         [
-            "node_scrape_collector_duration_seconds",
-            "node_scrape_collector_success",
             "node_time_seconds",
             "node_time_zone_offset_seconds",
             "node_uname_info",
+            "node_scrape_collector_success",
+            "node_scrape_collector_duration_seconds",
         ]
     );
     let up = families

@@ -9,9 +9,10 @@ use model::{
 };
 
 use crate::ast::{Expr, ExprKind};
+use crate::error::Problem;
 use crate::eval::{Budget, Evaluator, Grid, Notes, Operand, Series, column_of, is_present, store_error, too_many};
 use crate::function::ValueType;
-use crate::plan::{self, Kind, Node, Query};
+use crate::plan::{self, Kind, Node, Query, Refusal};
 
 /// How an engine answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,8 +173,7 @@ impl Engine {
         deadline: &Deadline,
         answer: impl FnOnce(&Evaluator<'_>, &Node, Grid) -> Result<Value, QueryError>,
     ) -> Result<QueryOutcome, QueryError> {
-        let node = plan::build(expr, query, &self.options)
-            .map_err(|(message, span)| QueryError::BadData(format!("{message}\n{}", caret(text, span))))?;
+        let node = plan::build(expr, query, &self.options).map_err(|refusal| refused(text, refusal))?;
         // The one look at a clock here: how long a query may take counts from when it starts.
         let own = Instant::now()
             .checked_add(self.options.timeout)
@@ -272,6 +272,16 @@ fn union(
 
 fn parse(text: &str) -> Result<Expr, QueryError> {
     crate::parse(text).map_err(|error| QueryError::BadData(error.render(text)))
+}
+
+/// A refusal with its place, as if the parser had refused where Prometheus' parser would.
+fn refused(text: &str, refusal: Refusal) -> QueryError {
+    let drawn = caret(text, refusal.span);
+    QueryError::BadData(if refusal.is_syntax {
+        format!("{}\n{drawn}", Problem::new(text, refusal.span, refusal.message))
+    } else {
+        format!("{}\n{drawn}", refusal.message)
+    })
 }
 
 fn sample_of(series: Series, time: Millis) -> Option<(Labels, Sample)> {

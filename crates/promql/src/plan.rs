@@ -6,7 +6,7 @@ mod build;
 mod duration;
 mod function;
 
-pub(crate) use build::{Query, build};
+pub(crate) use build::{Query, Refusal, build};
 pub(crate) use function::{Calendar, Histogram, InstantFunction, RangeFunction, SortBy};
 
 use model::text::Span;

@@ -18,8 +18,11 @@ use crate::value::{Safe, Value};
 /// The longest text that a template gives, and the longest text it computes with, in bytes.
 pub const OUTPUT_MAX: usize = 16 << 20;
 
-/// The most nodes and commands that are executed.
+/// The most steps: nodes and commands executed, and 32 bytes of text or 8 elements of a list that a function is given.
 pub const STEPS_MAX: u64 = 5_000_000;
+
+/// How deep blocks and parentheses may be nested, over all templates that are being executed.
+const NESTING_MAX: usize = 300;
 
 /// How deep templates may call each other.
 pub const CALLS_MAX: usize = 100;
@@ -48,6 +51,7 @@ pub(crate) fn execute(
         html: (set.mode == Mode::Html).then(Html::default),
         steps: 0,
         calls: 0,
+        nesting: 0,
     };
     exec.walk(data, &template.nodes)?;
     Ok(exec.out)
@@ -65,6 +69,7 @@ struct Exec<'t> {
     html: Option<Html>,
     steps: u64,
     calls: usize,
+    nesting: usize,
 }
 
 /// How a list of nodes ended.
@@ -79,13 +84,26 @@ type Done<T> = Result<T, Error>;
 
 impl<'t> Exec<'t> {
     fn walk(&mut self, dot: &Value, nodes: &'t [Node]) -> Done<Flow> {
-        for node in nodes {
-            let flow = self.node(dot, node)?;
-            if flow != Flow::Next {
-                return Ok(flow);
+        self.nested(|exec| {
+            for node in nodes {
+                let flow = exec.node(dot, node)?;
+                if flow != Flow::Next {
+                    return Ok(flow);
+                }
             }
+            Ok(Flow::Next)
+        })
+    }
+
+    /// Runs one level deeper.
+    fn nested<T>(&mut self, run: impl FnOnce(&mut Self) -> Done<T>) -> Done<T> {
+        if self.nesting == NESTING_MAX {
+            return Err(self.error(format!("templates are nested deeper than {NESTING_MAX} levels")));
         }
-        Ok(Flow::Next)
+        self.nesting += 1;
+        let result = run(self);
+        self.nesting -= 1;
+        result
     }
 
     fn node(&mut self, dot: &Value, node: &'t Node) -> Done<Flow> {
@@ -212,12 +230,14 @@ impl<'t> Exec<'t> {
     /// The value of a pipeline; its variables are set, unless a loop sets them.
     fn pipeline(&mut self, dot: &Value, pipe: &'t Pipe) -> Done<Value> {
         self.at(Part::Pipe(pipe));
-        let mut value = None;
-        for command in &pipe.commands {
-            self.step()?;
-            value = Some(self.command(dot, command, value)?);
-        }
-        let value = value.unwrap_or(Value::Nil);
+        let value = self.nested(|exec| {
+            let mut value = None;
+            for command in &pipe.commands {
+                exec.step()?;
+                value = Some(exec.command(dot, command, value)?);
+            }
+            Ok(value.unwrap_or(Value::Nil))
+        })?;
         for name in &pipe.variables {
             self.set_variable(name, value.clone(), pipe.is_assign)?;
         }
@@ -271,7 +291,22 @@ impl<'t> Exec<'t> {
     }
 
     fn step(&mut self) -> Done<()> {
-        self.steps += 1;
+        self.spend(1)
+    }
+
+    /// Counts the work that a function has with a value.
+    fn charge(&mut self, value: &Value) -> Done<()> {
+        let size = match value {
+            Value::Text(text) | Value::Safe(_, text) => text.len() / 32,
+            Value::List(list) => list.items().len() / 8,
+            Value::Map(map) => map.len() / 8,
+            _ => 0,
+        };
+        self.spend(u64::try_from(size).unwrap_or(u64::MAX))
+    }
+
+    fn spend(&mut self, steps: u64) -> Done<()> {
+        self.steps = self.steps.saturating_add(steps);
         match self.steps <= STEPS_MAX {
             true => Ok(()),
             false => Err(self.error(format!("template takes more than {STEPS_MAX} steps"))),

@@ -51,7 +51,7 @@ pub struct Hub {
     /// The rules.
     pub rules: Arc<rules::Manager>,
     /// Alerts on their way to people.
-    pub alerts: Arc<alerts::Manager>,
+    pub alerts: alerts::Manager,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// This hub's own metrics.

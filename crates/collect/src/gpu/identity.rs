@@ -41,12 +41,10 @@ impl Identity {
 
     /// Whether this is a part of a GPU lent to a virtual machine: `GRID A100-10C`, `NVIDIA A40-8Q`.
     pub fn is_vgpu(&self) -> bool {
-        let profile = self
-            .model
-            .rsplit_once('-')
-            .map(|(_, profile)| profile.trim_end_matches(char::is_alphabetic));
-        let is_sized = profile.is_some_and(|size| !size.is_empty() && size.bytes().all(|b| b.is_ascii_digit()));
-        self.model.starts_with("GRID ") || (is_sized && self.model.ends_with(['A', 'B', 'C', 'Q']))
+        let profile = self.model.rsplit_once('-').map(|(_, profile)| profile);
+        let size = profile.and_then(|profile| profile.strip_suffix(['A', 'B', 'C', 'Q']));
+        let is_sized = size.is_some_and(|size| !size.is_empty() && size.bytes().all(|b| b.is_ascii_digit()));
+        self.model.starts_with("GRID ") || is_sized
     }
 
     /// The labels that name it in our own series.

@@ -52,6 +52,9 @@ fn number(text: &str) -> Result<f64, String> {
             quote(text)
         ))
     };
+    if text.ends_with('_') {
+        return error("invalid syntax");
+    }
     if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
         return i64::from_str_radix(hex, 16).map_or_else(|_| error("invalid syntax"), |n| Ok(n as f64));
     }

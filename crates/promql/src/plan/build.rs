@@ -25,14 +25,38 @@ pub(crate) struct Query {
 ///
 /// # Errors
 ///
-/// What is wrong, with its place, when a duration cannot be or an experimental feature is not on.
-pub(crate) fn build(expr: &Expr, query: Query, options: &EngineOptions) -> Result<Node, (String, Span)> {
+/// [`Refusal`] when a duration cannot be or an experimental feature is not on.
+pub(crate) fn build(expr: &Expr, query: Query, options: &EngineOptions) -> Result<Node, Refusal> {
     let builder = Builder { query, options };
     let planned = builder.node(expr)?;
     Ok(planned.settle())
 }
 
-type Built<T> = Result<T, (String, Span)>;
+/// Why an expression is not evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// What is wrong.
+    pub(crate) message: String,
+    /// Where.
+    pub(crate) span: Span,
+    /// Whether Prometheus' parser would have refused it.
+    pub(crate) is_syntax: bool,
+}
+
+impl Refusal {
+    fn new(message: impl Into<String>, span: Span) -> Self {
+        Self {
+            message: message.into(),
+            span,
+            is_syntax: false,
+        }
+    }
+}
+
+type Built<T> = Result<T, Refusal>;
+
+/// Prometheus' flag; ours is the option `experimental`.
+const NOT_ENABLED: &str = "is experimental and must be enabled with --enable-feature=promql-experimental-functions";
 
 struct Builder<'a> {
     query: Query,
@@ -129,13 +153,8 @@ impl Builder<'_> {
 
     fn aggregate(&self, aggregate: &ast::Aggregate, span: Span) -> Built<Planned> {
         match aggregate.op {
-            AggregateOp::Limitk => self.experimental(
-                "limitk() is experimental and must be enabled with --enable-feature=promql-experimental-functions",
-                span,
-            )?,
-            AggregateOp::LimitRatio => {
-                self.experimental("limit_ratio() is experimental and must be enabled with --enable-feature=promql-experimental-functions", span)?;
-            }
+            AggregateOp::Limitk => self.experimental(&format!("limitk() {NOT_ENABLED}"), span)?,
+            AggregateOp::LimitRatio => self.experimental(&format!("limit_ratio() {NOT_ENABLED}"), span)?,
             _ => {}
         }
         let arg = self.node(&aggregate.expr)?;
@@ -167,7 +186,7 @@ impl Builder<'_> {
         let required = function.args.len() - usize::from(function.variadic != 0);
         if args.len() < required {
             let name = function.name;
-            return Err((
+            return Err(Refusal::new(
                 format!(
                     "expected {required} argument(s) in call to {name:?}, got {}",
                     args.len()
@@ -189,7 +208,7 @@ impl Builder<'_> {
             return self.range_call(range, function.name, args, span);
         }
         let Some(function) = InstantFunction::named(function.name) else {
-            return Err((
+            return Err(Refusal::new(
                 format!("function {:?} is not known to the evaluator", function.name),
                 span,
             ));
@@ -226,7 +245,10 @@ impl Builder<'_> {
             }
         }
         let Some(((arg, fixed_arg), arg_span)) = ranged else {
-            return Err((format!("expected type range vector in call to function {name:?}"), span));
+            return Err(Refusal::new(
+                format!("expected type range vector in call to function {name:?}"),
+                span,
+            ));
         };
         let fixed = fixed_arg && function != RangeFunction::PredictLinear && params.iter().all(|p| p.invariant);
         let params = params
@@ -278,7 +300,7 @@ impl Builder<'_> {
                 }));
                 Ok((ranged, at.is_some()))
             }
-            _ => Err(("expected a range vector".to_owned(), expr.span)),
+            _ => Err(Refusal::new("expected a range vector", expr.span)),
         }
     }
 
@@ -313,12 +335,12 @@ impl Builder<'_> {
 
     fn offset(&self, offset: Option<&DurationExpr>) -> Built<Millis> {
         offset.map_or(Ok(0), |expr| {
-            resolve(expr, self.durations()).map_err(|e| (e, expr.span))
+            resolve(expr, self.durations()).map_err(|e| Refusal::new(e, expr.span))
         })
     }
 
     fn length(&self, expr: &DurationExpr) -> Built<Millis> {
-        length(expr, self.durations()).map_err(|e| (e, expr.span))
+        length(expr, self.durations()).map_err(|e| Refusal::new(e, expr.span))
     }
 
     const fn durations(&self) -> Context {
@@ -347,7 +369,10 @@ impl Builder<'_> {
         if self.options.experimental {
             Ok(())
         } else {
-            Err((message.to_owned(), span))
+            Err(Refusal {
+                is_syntax: true,
+                ..Refusal::new(message, span)
+            })
         }
     }
 }

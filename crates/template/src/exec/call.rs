@@ -31,11 +31,19 @@ impl<'t> Exec<'t> {
         if let Some(last) = last {
             values.push(self.validate(last, function.param(args.len()))?);
         }
-        let result = (function.call)(self.env, &values).and_then(bounded);
-        result.map_err(|message| {
-            self.at(node);
-            self.error(format!("error calling {name}: {message}"))
-        })
+        for value in &values {
+            self.charge(value)?;
+        }
+        match (function.call)(self.env, &values).and_then(bounded) {
+            Ok(value) => {
+                self.charge(&value)?;
+                Ok(value)
+            }
+            Err(message) => {
+                self.at(node);
+                Err(self.error(format!("error calling {name}: {message}")))
+            }
+        }
     }
 
     /// `and` and `or` evaluate no more than they need.

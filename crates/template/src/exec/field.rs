@@ -56,10 +56,16 @@ impl<'t> Exec<'t> {
             _ => None,
         };
         if let Some(result) = called {
-            return result.and_then(bounded).map_err(|message| {
-                self.at(Part::Operand(operand));
-                self.error(format!("error calling {name}: {message}"))
-            });
+            return match result.and_then(bounded) {
+                Ok(value) => {
+                    self.charge(&value)?;
+                    Ok(value)
+                }
+                Err(message) => {
+                    self.at(Part::Operand(operand));
+                    Err(self.error(format!("error calling {name}: {message}")))
+                }
+            };
         }
         let object_field = match receiver {
             Value::Object(object) => object.field(name),

@@ -223,6 +223,19 @@ fn no_template_can_exhaust_the_program() {
     ] {
         check_fails(text, want);
     }
+    let blocks = |n: usize| {
+        format!(
+            "{}{{{{ template \"a\" }}}}{}",
+            "{{ if true }}".repeat(n),
+            "{{ end }}".repeat(n)
+        )
+    };
+    for body in [blocks(90), blocks(3)] {
+        check_fails(
+            &format!("{{{{ define \"a\" }}}}{body}{{{{ end }}}}{{{{ template \"a\" }}}}"),
+            "nested deeper",
+        );
+    }
     for text in [
         "{{ (".repeat(100_000),
         format!("{{{{ {}1{} }}}}", "(".repeat(100_000), ")".repeat(100_000)),

@@ -15,7 +15,7 @@ use model::{Appender, Clock, Labels, Millis, SystemClock};
 use scrape::{Ingest, Job};
 use sim::Scenario;
 
-use super::sources::{LOCAL_JOBS, Machine, Sources};
+use super::sources::{LOCAL_JOBS, Sources};
 
 /// The driver's library, as `build.rs` made it.
 const LIBRARY: &[u8] = include_bytes!(env!("WATCHFIRE_SIM_LIBRARY"));
@@ -82,21 +82,18 @@ impl Demo {
         // Anew at each start, as after a boot: what an earlier process read is not read again.
         let log = folder.join("kmsg");
         std::fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
-        let sources = Sources::start(Machine {
-            paths: Paths {
-                procfs: folder.join("proc"),
-                sysfs: folder.join("sys"),
-                rootfs: folder.join("root"),
-                udev: folder.join("udev"),
-                kmsg: log,
-                nvml_library: Some(library),
-                textfile: None,
-            },
-            host: scenario.host().name.clone(),
-            clock: Arc::clone(&clock) as Arc<dyn Clock>,
-            inventory: Some(&folder.join("inventory.json")),
-            booted: Some(epoch + scenario.host().booted.ms()),
-        })?;
+        let paths = Paths {
+            procfs: folder.join("proc"),
+            sysfs: folder.join("sys"),
+            rootfs: folder.join("root"),
+            udev: folder.join("udev"),
+            kmsg: log,
+            nvml_library: Some(library),
+            textfile: None,
+        };
+        let booted = epoch + scenario.host().booted.ms();
+        let time = Arc::clone(&clock) as Arc<dyn Clock>;
+        let sources = Sources::start(&paths, &scenario.host().name, &time, Some(booted))?;
         Ok(Self { scenario, controls, folder, epoch, is_new, clock, sources })
     }
 

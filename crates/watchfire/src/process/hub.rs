@@ -42,7 +42,7 @@ struct Parts {
     settings: Settings,
     targets: scrape::Manager,
     rules: Arc<rules::Manager>,
-    alerts: Arc<alerts::Manager>,
+    alerts: alerts::Manager,
     machines: Vec<LocalMachine>,
 }
 
@@ -57,12 +57,17 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
     let demo = if settings.demo { Some(Arc::new(Demo::prepare(&settings.data)?)) } else { None };
 
     let alerts = alerts::Manager::start(
-        loaded.alerting.clone(),
-        alerts::Options { data: settings.data.clone(), external_url: settings.external_url(), clock: Arc::clone(&clock) },
+        &loaded.alerting,
+        alerts::manager::Options {
+            clock: Arc::clone(&clock),
+            data_dir: Some(settings.data.clone()),
+            external_url: settings.external_url(),
+            alerts_max: usize::try_from(settings.config.limits.alerts).unwrap_or(usize::MAX),
+        },
     )
     .context("cannot start the alert manager")?;
     let engine = Arc::new(Engine::new(Arc::clone(&db) as Arc<dyn Queryable>, engine_options(&settings, &loaded)));
-    let bridge = Bridge { alerts: Arc::clone(&alerts), external_url: settings.external_url() };
+    let bridge = Bridge { alerts: alerts.clone(), external_url: settings.external_url() };
     let rules = Arc::new(rules::Manager::new(
         Arc::clone(&engine) as _,
         Arc::clone(&appender),
@@ -100,7 +105,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         // A panic in it was reported when it happened.
         let _ = tokio::task::spawn_blocking(move || worker.join()).await;
     }
-    parts.alerts.stop().await;
+    parts.alerts.shutdown().await;
     tokio::task::spawn_blocking(move || db.close()).await.context("the store's end was cut short")?.context("cannot close the store")?;
     served.context("the listener failed")
 }
@@ -133,9 +138,8 @@ fn machines(settings: &Settings, demo: Option<&Arc<Demo>>) -> anyhow::Result<Vec
     let mut out = Vec::new();
     if let Some(paths) = &settings.paths {
         let host = sources::host_name();
-        let inventory = settings.data.join("inventory.json");
         out.push(LocalMachine {
-            sources: Sources::of_here(paths, Some(&inventory))?,
+            sources: Sources::of_here(paths)?,
             labels: Box::new(move |job| Labels::from_pairs([("job", job), ("instance", &host)])),
             interval: None,
         });
@@ -156,7 +160,7 @@ impl Parts {
     async fn apply(&self, loaded: Loaded) -> anyhow::Result<()> {
         let locals = self.local_targets(&loaded);
         // The one part that can refuse comes first.
-        self.alerts.reload(loaded.alerting).await.context("cannot use the alerting configuration")?;
+        self.alerts.reload(&loaded.alerting).context("cannot use the alerting configuration")?;
         self.targets.apply(loaded.jobs, locals).await.context("cannot use the scrape configuration")?;
         self.rules.apply(&loaded.groups, loaded.rule_options, SystemClock.now());
         Ok(())
@@ -201,7 +205,7 @@ fn page_parts(
         engine,
         targets: parts.targets.clone(),
         rules: Arc::clone(&parts.rules),
-        alerts: Arc::clone(&parts.alerts),
+        alerts: parts.alerts.clone(),
         own_metrics: Box::new(move || {
             let mut families = own_metrics::families(env!("CARGO_PKG_VERSION"));
             families.extend(store::families(&measured));

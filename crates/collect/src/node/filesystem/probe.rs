@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -61,15 +61,26 @@ impl Answer {
 
 /// Asks mount points, and remembers those that are stuck.
 pub struct Prober {
+    /// The thread that asks, as long as it is not late.
+    asker: Option<Asker>,
     /// Mount points whose thread has not come back, and whether it has.
     stuck: HashMap<PathBuf, Arc<AtomicBool>>,
     call: fn(&Path) -> Answer,
     patience: Duration,
 }
 
+/// A thread that answers lists of points, one answer for each.
+struct Asker {
+    lists: mpsc::Sender<Vec<PathBuf>>,
+    answers: mpsc::Receiver<Answer>,
+    /// Set when the thread has left.
+    back: Arc<AtomicBool>,
+}
+
 impl Default for Prober {
     fn default() -> Self {
         Self {
+            asker: None,
             stuck: HashMap::new(),
             call: sizes,
             patience: PATIENCE,
@@ -81,23 +92,22 @@ impl Prober {
     /// One answer for each point, in order.
     pub fn ask(&mut self, points: &[PathBuf]) -> Vec<Answer> {
         self.stuck.retain(|_, back| !back.load(Ordering::Acquire));
-        let asked: Vec<PathBuf> = points
+        let is_free: Vec<bool> = points.iter().map(|p| !self.stuck.contains_key(p)).collect();
+        let free: Vec<PathBuf> = points
             .iter()
-            .filter(|p| !self.stuck.contains_key(*p))
-            .cloned()
+            .zip(&is_free)
+            .filter(|(_, free)| **free)
+            .map(|(p, _)| p.clone())
             .collect();
-        let mut answers = self.ask_free(&asked).into_iter();
-        let known_stuck = |point| !asked.contains(point);
-        points
-            .iter()
-            .map(|point| {
-                if known_stuck(point) {
-                    Answer::Stuck
-                } else {
-                    answers.next().unwrap_or(Answer::NotAsked)
-                }
-            })
-            .collect()
+        let mut answers = self.ask_free(&free).into_iter();
+        let answer = |is_free| {
+            if is_free {
+                answers.next().unwrap_or(Answer::NotAsked)
+            } else {
+                Answer::Stuck
+            }
+        };
+        is_free.into_iter().map(answer).collect()
     }
 
     /// Asks on one thread, and on another from there on whenever a point is late.
@@ -105,40 +115,49 @@ impl Prober {
         let mut answers = Vec::with_capacity(points.len());
         let mut lost = 0;
         while answers.len() < points.len() && lost < NEW_STUCK_MAX && self.stuck.len() < STUCK_MAX {
-            let back = Arc::new(AtomicBool::new(false));
-            let Some(arriving) = self.start(points[answers.len()..].to_vec(), Arc::clone(&back)) else {
+            let Some(asker) = self.asker.take().or_else(|| Asker::start(self.call)) else {
                 break;
             };
-            while answers.len() < points.len() {
-                match arriving.recv_timeout(self.patience) {
-                    Ok(answer) => answers.push(answer),
-                    Err(RecvTimeoutError::Timeout) => {
-                        self.stuck.insert(points[answers.len()].clone(), back);
-                        answers.push(Answer::Stuck);
-                        lost += 1;
-                        break;
-                    }
-                    Err(RecvTimeoutError::Disconnected) => return answers,
-                }
+            if asker.lists.send(points[answers.len()..].to_vec()).is_err() {
+                break;
+            }
+            if asker.listen(points.len(), self.patience, &mut answers) {
+                self.asker = Some(asker);
+            } else if let Some(point) = points.get(answers.len()) {
+                self.stuck.insert(point.clone(), asker.back);
+                answers.push(Answer::Stuck);
+                lost += 1;
             }
         }
         answers
     }
+}
 
-    fn start(&self, points: Vec<PathBuf>, back: Arc<AtomicBool>) -> Option<mpsc::Receiver<Answer>> {
-        let (answers, arriving) = mpsc::channel();
-        let call = self.call;
+impl Asker {
+    fn start(call: fn(&Path) -> Answer) -> Option<Self> {
+        let (lists, arriving) = mpsc::channel::<Vec<PathBuf>>();
+        let (sender, answers) = mpsc::channel();
+        let back = Arc::new(AtomicBool::new(false));
+        let of_thread = Arc::clone(&back);
         let work = move || {
-            for point in &points {
-                // Nobody listens any more once this thread was late.
-                if answers.send(call(point)).is_err() {
-                    break;
-                }
-            }
-            back.store(true, Ordering::Release);
+            // Once this thread was late nobody listens or sends any more, and it leaves.
+            let tell = |point: PathBuf| sender.send(call(&point)).is_ok();
+            while arriving.recv().is_ok_and(|points| points.into_iter().all(tell)) {}
+            of_thread.store(true, Ordering::Release);
         };
         thread::Builder::new().name("statfs".to_owned()).spawn(work).ok()?;
-        Some(arriving)
+        Some(Self { lists, answers, back })
+    }
+
+    /// Collects answers until there are `count`; false when one is late.
+    fn listen(&self, count: usize, patience: Duration, into: &mut Vec<Answer>) -> bool {
+        while into.len() < count {
+            match self.answers.recv_timeout(patience) {
+                Ok(answer) => into.push(answer),
+                Err(_) => return false,
+            }
+        }
+        true
     }
 }
 

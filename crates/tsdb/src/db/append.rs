@@ -1,0 +1,119 @@
+//! The store as [`Appender`].
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use model::{Appended, Appender, Batch, Labels, Millis, SeriesId, StoreError, TargetId};
+
+use super::{Db, Inner};
+use crate::head::append::Windows;
+use crate::head::{Head, SHARDS};
+use crate::stats::Counters;
+use crate::sync::{lock, read};
+use crate::wal_record;
+
+/// Refusals between two looks for the culprit, which visits all label names.
+const CULPRIT_EVERY: u64 = 10_000;
+
+/// The text that names what grew when the series limit was met.
+#[derive(Default)]
+pub(super) struct Culprit {
+    refusals: AtomicU64,
+    text: Mutex<String>,
+}
+
+impl Appender for Db {
+    fn target(&self, labels: &Labels) -> TargetId {
+        self.inner.head.targets.id(labels)
+    }
+
+    fn series(&self, labels: &Labels) -> Result<SeriesId, StoreError> {
+        self.inner.check_open()?;
+        self.inner.series(labels)
+    }
+
+    fn append(&self, target: TargetId, time: Millis, batch: &Batch) -> Result<Appended, StoreError> {
+        self.inner.check_open()?;
+        self.inner.append(target, time, batch)
+    }
+}
+
+impl Inner {
+    fn series(&self, labels: &Labels) -> Result<SeriesId, StoreError> {
+        if let Some(id) = self.head.find(labels) {
+            return Ok(id);
+        }
+        if self.head.series_count() >= self.options.series_max {
+            return Err(self.refuse_series());
+        }
+        let made = |id| {
+            wal_record::put_series(&mut lock(&self.pending), id, labels);
+            Counters::add(&self.counters.series_created, 1);
+        };
+        let full = || StoreError::Limit("four gigabytes of label texts in one shard of the head".into());
+        self.head.series(labels, made).ok_or_else(full)
+    }
+
+    fn append(&self, id: TargetId, time: Millis, batch: &Batch) -> Result<Appended, StoreError> {
+        let target = self.head.targets.get(id);
+        let target = target.ok_or_else(|| StoreError::Closed(format!("target {} was never named", id.0)))?;
+        let windows = Windows {
+            scraped: self.options.late_scraped,
+            timed: self.options.late_timed,
+        };
+        let _appending = read(&self.appending);
+        // Batches of a target come one by one: their order in the log is their order in the head.
+        let mut layouts = lock(&target.log);
+        let judged = self.head.judge(time, batch, windows);
+        let mut done = judged.refused;
+        let batch = judged.batch.as_ref().unwrap_or(batch);
+        if !batch.samples.is_empty() || !batch.timed.is_empty() {
+            self.log(&target, id, time, batch, &mut layouts);
+            self.head.apply(id, time, batch, &mut done);
+        }
+        drop(layouts);
+        self.counters.note(&done);
+        Ok(done)
+    }
+
+    fn refuse_series(&self) -> StoreError {
+        Counters::add(&self.counters.series_refused, 1);
+        let before = self.culprit.refusals.fetch_add(1, Ordering::Relaxed);
+        let mut text = lock(&self.culprit.text);
+        if before.is_multiple_of(CULPRIT_EVERY) {
+            *text = match self.label_cardinality().first() {
+                Some((name, values)) => format!("label {name:?} has most values: {values}"),
+                None => "no series has a label".into(),
+            };
+        }
+        let max = self.options.series_max;
+        StoreError::Limit(format!("the store holds {max} series, the most it may; {text}"))
+    }
+
+    /// Label names with the number of their values, most first. A value is counted once a shard.
+    pub(super) fn label_cardinality(&self) -> Vec<(String, u64)> {
+        let mut counts = std::collections::BTreeMap::<String, u64>::new();
+        for number in 0..SHARDS {
+            for (name, values) in self.head.shard(number).value_counts() {
+                *counts.entry(name.to_owned()).or_default() += values as u64;
+            }
+        }
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        counts
+    }
+}
+
+impl Head {
+    /// Number of sealed runs.
+    #[must_use]
+    pub fn sealed_count(&self) -> u64 {
+        let count = |number| {
+            self.shard(number)
+                .iter()
+                .map(|(_, s)| s.sealed_count() as u64)
+                .sum::<u64>()
+        };
+        (0..SHARDS).map(count).sum()
+    }
+}
