@@ -40,6 +40,7 @@ mod schedstat;
 mod sockstat;
 mod softnet;
 mod stat;
+mod textfile;
 mod thermal_zone;
 mod time;
 mod udp_queues;
@@ -60,11 +61,15 @@ pub fn workers(paths: &Paths) -> Vec<Worker> {
         deadline,
         collectors,
     };
-    vec![
+    let mut workers = vec![
         worker(PROC_DEADLINE, of_memory(paths)),
         worker(DRIVER_DEADLINE, of_drivers(paths)),
         worker(DRIVER_DEADLINE, vec![Box::new(filesystem::Filesystem::new(paths))]),
-    ]
+    ];
+    // The folder may be on a disk that is gone.
+    let textfile = textfile::Textfile::new(paths);
+    workers.extend(textfile.map(|textfile| worker(DRIVER_DEADLINE, vec![Box::new(textfile)])));
+    workers
 }
 
 /// Collectors that the kernel answers from its memory.
