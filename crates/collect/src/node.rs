@@ -3,7 +3,7 @@
 //! One file per collector of node_exporter. [`workers`] puts those that read only procfs on one thread (the kernel
 //! answers them from memory), those that ask drivers through sysfs on a second; file systems have a third.
 //!
-//! Absent, because neither the Node Exporter Full dashboard nor the known rules ask: bcache, bonding, btrfs, buddyinfo,
+//! Absent, because neither the Node Exporter Full dashboard nor the known rules ask: bcache, btrfs, buddyinfo,
 //! cgroups, drbd, fibrechannel, infiniband, ipvs, ksmd, lnstat, mountstats, nfs, nfsd, powersupplyclass, qdisc, rapl,
 //! slabinfo, softirqs, sysctl, systemd, tapestats, watchdog, wifi, xfrm, xfs, zfs, zoneinfo. Absent for want of a safe
 //! call: timex.
@@ -16,6 +16,7 @@ use crate::page::Page;
 use crate::{Collector, Paths, Worker};
 
 mod arp;
+mod bonding;
 mod conntrack;
 mod cpu;
 mod cpufreq;
@@ -104,6 +105,7 @@ fn of_memory(paths: &Paths) -> Vec<Box<dyn Collector>> {
 fn of_drivers(paths: &Paths) -> Vec<Box<dyn Collector>> {
     vec![
         Box::new(netclass::Netclass::new(paths)),
+        Box::new(bonding::Bonding::new(paths)),
         Box::new(mdadm::Mdadm::new(paths)),
         Box::new(edac::Edac::new(paths)),
         Box::new(nvme::Nvme::new(paths)),

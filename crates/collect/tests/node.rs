@@ -13,7 +13,7 @@ mod corpora;
 mod ttar;
 
 /// Families of the expected page that are left out, by prefix, with the reason.
-const LEFT_OUT: [(&str, &str); 43] = [
+const LEFT_OUT: [(&str, &str); 42] = [
     ("go_", "about the exporter's own runtime"),
     ("process_", "about the exporter's own process"),
     ("promhttp_", "about the exporter's own server"),
@@ -47,7 +47,6 @@ const LEFT_OUT: [(&str, &str); 43] = [
     ("node_dmmultipath_", "not asked for by a known rule or dashboard"),
     ("node_fibrechannel_", "not asked for by a known rule or dashboard"),
     ("node_infiniband_", "comes with the network health collectors"),
-    ("node_bonding_", "comes with the network health collectors"),
     ("node_ipvs_", "not asked for by a known rule or dashboard"),
     ("node_nfs_", "not asked for by a known rule or dashboard"),
     ("node_nfsd_", "not asked for by a known rule or dashboard"),
