@@ -90,10 +90,7 @@ fn field_text<const N: usize>(text: &str) -> [c_char; N] {
 }
 
 /// The header's structure version: `sizeof(s) | n << 24`.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "structures are far smaller than 16 MiB"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "structures are far smaller than 16 MiB")]
 const fn structure_version<T>(number: u32) -> u32 {
     size_of::<T>() as u32 | number << 24
 }
@@ -168,11 +165,7 @@ use {getters, getters_by, getters_pair, getters_text};
 /// # Safety
 ///
 /// `out` is null or points to a writable `T`.
-unsafe fn get<T>(
-    device: nvmlDevice_t,
-    out: *mut T,
-    get: impl FnOnce(&Gpu) -> Answer<T>,
-) -> Answer<()> {
+unsafe fn get<T>(device: nvmlDevice_t, out: *mut T, get: impl FnOnce(&Gpu) -> Answer<T>) -> Answer<()> {
     let gpu = Gpu::open(device)?;
     if out.is_null() {
         return Err(INVALID_ARGUMENT);

@@ -38,12 +38,8 @@ impl Control {
             Ok(Self {
                 path: path.to_owned(),
                 set_epoch: *library.get(b"watchfire_sim_set_epoch\0").map_err(failed)?,
-                set_time: *library
-                    .get(b"watchfire_sim_set_time_ms\0")
-                    .map_err(failed)?,
-                set_scenario: *library
-                    .get(b"watchfire_sim_set_scenario\0")
-                    .map_err(failed)?,
+                set_time: *library.get(b"watchfire_sim_set_time_ms\0").map_err(failed)?,
+                set_scenario: *library.get(b"watchfire_sim_set_scenario\0").map_err(failed)?,
                 _library: library,
             })
         }
@@ -74,9 +70,7 @@ impl Control {
             .transpose()
             .map_err(|_| failed("the scenario's path has a NUL"))?;
         // SAFETY: null, or a C text that lives until the call returns.
-        match unsafe {
-            (self.set_scenario)(text.as_ref().map_or(std::ptr::null(), |text| text.as_ptr()))
-        } {
+        match unsafe { (self.set_scenario)(text.as_ref().map_or(std::ptr::null(), |text| text.as_ptr())) } {
             0 => Ok(()),
             _ => Err(failed("the scenario's path is not UTF-8")),
         }

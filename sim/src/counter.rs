@@ -32,24 +32,11 @@ impl Prefix {
     /// The integrals from `origin_ms` (when the counters were zero) to `t_ms`.
     ///
     /// Before the history they grow with `even`, after it with `rate`.
-    pub(crate) fn integral(
-        &mut self,
-        origin_ms: i64,
-        t_ms: i64,
-        even: &Rates,
-        rate: impl Fn(i64) -> Rates,
-    ) -> Counts {
-        self.thousandths(origin_ms, t_ms, even, rate)
-            .map(|sum| sum / 1000)
+    pub(crate) fn integral(&mut self, origin_ms: i64, t_ms: i64, even: &Rates, rate: impl Fn(i64) -> Rates) -> Counts {
+        self.thousandths(origin_ms, t_ms, even, rate).map(|sum| sum / 1000)
     }
 
-    fn thousandths(
-        &mut self,
-        origin_ms: i64,
-        t_ms: i64,
-        even: &Rates,
-        rate: impl Fn(i64) -> Rates,
-    ) -> Counts {
+    fn thousandths(&mut self, origin_ms: i64, t_ms: i64, even: &Rates, rate: impl Fn(i64) -> Rates) -> Counts {
         let start = HISTORY_MS.max(origin_ms.next_multiple_of_bucket());
         if t_ms <= start {
             return times(even, t_ms - origin_ms);
@@ -78,12 +65,7 @@ trait Bucket {
 
 impl Bucket for i64 {
     fn next_multiple_of_bucket(self) -> Self {
-        self.div_euclid(BUCKET_MS) * BUCKET_MS
-            + if self.rem_euclid(BUCKET_MS) == 0 {
-                0
-            } else {
-                BUCKET_MS
-            }
+        self.div_euclid(BUCKET_MS) * BUCKET_MS + if self.rem_euclid(BUCKET_MS) == 0 { 0 } else { BUCKET_MS }
     }
 }
 
@@ -150,10 +132,7 @@ mod tests {
     fn a_counter_is_the_area_under_its_rate() {
         let value = Prefix::default().integral(ORIGIN, 90_500, &[1.0; 8], rate)[0];
         assert_eq!(value, 30 * 3600 + 181);
-        assert_eq!(
-            Prefix::default().integral(ORIGIN, ORIGIN, &[1.0; 8], rate)[0],
-            0
-        );
+        assert_eq!(Prefix::default().integral(ORIGIN, ORIGIN, &[1.0; 8], rate)[0], 0);
     }
 
     #[test]

@@ -70,9 +70,7 @@ impl Scenario {
         let free = room - cached;
         let rates = self.host_rates(t_ms);
         HostState {
-            uptime: crate::Offset(t_ms - self.host().booted.ms())
-                .seconds()
-                .max(0.0),
+            uptime: crate::Offset(t_ms - self.host().booted.ms()).seconds().max(0.0),
             user_cpus: rates[0] / USER_HZ,
             user_ticks: counters[0],
             system_ticks: counters[1],
@@ -100,9 +98,7 @@ impl Scenario {
             return Counts::default();
         };
         // A poisoned lock only means that a reader died; the sums are valid at every moment.
-        let mut prefix = prefix
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut prefix = prefix.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         prefix.integral(self.host().booted.ms(), t_ms, &EVEN, |t| self.host_rates(t))
     }
 
@@ -111,14 +107,8 @@ impl Scenario {
         let noise = |channel: u64, period| smooth(self.seed(), 900 + channel, t_ms, period);
         let mut user = 1.1 + 0.4 * noise(1, 9_000);
         let mut system = 0.6 + 0.2 * noise(2, 7_000);
-        let (mut read, mut written) = (
-            0.8e6 * (1.0 + noise(3, 11_000)),
-            3.0e6 * (1.0 + 0.6 * noise(4, 13_000)),
-        );
-        let (mut received, mut sent) = (
-            0.3e6 * (1.0 + noise(5, 6_000)),
-            0.4e6 * (1.0 + noise(6, 6_000)),
-        );
+        let (mut read, mut written) = (0.8e6 * (1.0 + noise(3, 11_000)), 3.0e6 * (1.0 + 0.6 * noise(4, 13_000)));
+        let (mut received, mut sent) = (0.3e6 * (1.0 + noise(5, 6_000)), 0.4e6 * (1.0 + noise(6, 6_000)));
         for gpu in 0..self.gpu_count() {
             let Some(job) = self.job_on(gpu, t_ms) else {
                 continue;
@@ -133,11 +123,7 @@ impl Scenario {
                     user += 0.9 + 2.6 * load.intensity;
                     system += 0.25 + load.pcie_tx / 20e9;
                     read += load.pcie_rx * 0.11;
-                    written += if load.pcie_tx > 4e9 {
-                        load.pcie_tx * 0.16
-                    } else {
-                        0.4e6
-                    };
+                    written += if load.pcie_tx > 4e9 { load.pcie_tx * 0.16 } else { 0.4e6 };
                     received += 0.6e6;
                     sent += 0.5e6;
                 }
@@ -173,11 +159,7 @@ impl Scenario {
             if let Some(job) = self.job_on(gpu, t_ms) {
                 #[expect(clippy::cast_precision_loss, reason = "GiB of one job")]
                 let all = job.host_memory_gib as f64;
-                gib += all
-                    * crate::Offset(t_ms - job.from.ms())
-                        .seconds()
-                        .clamp(0.0, 120.0)
-                    / 120.0;
+                gib += all * crate::Offset(t_ms - job.from.ms()).seconds().clamp(0.0, 120.0) / 120.0;
             }
         }
         let mut pressure = 0.0;
@@ -198,12 +180,7 @@ impl Scenario {
             FaultKind::OomKill(kill) if t_ms < fault.at.ms() => {
                 let length = kill.grew_for.ms().max(1);
                 let since = t_ms - (fault.at.ms() - length);
-                (since > 0).then(|| {
-                    (
-                        kill,
-                        crate::Offset(since).seconds() / crate::Offset(length).seconds(),
-                    )
-                })
+                (since > 0).then(|| (kill, crate::Offset(since).seconds() / crate::Offset(length).seconds()))
             }
             _ => None,
         })
@@ -269,10 +246,7 @@ mod tests {
                 now.user_ticks >= last.user_ticks && now.disk_written >= last.disk_written,
                 "at {t}"
             );
-            assert!(
-                now.net_received >= last.net_received
-                    && now.memory_stall_us >= last.memory_stall_us
-            );
+            assert!(now.net_received >= last.net_received && now.memory_stall_us >= last.memory_stall_us);
             assert!(now.memory_free < now.memory_total && now.memory_available < now.memory_total);
             assert!(now.user_cpus < 60.0);
             last = now;

@@ -52,10 +52,7 @@ impl Scenario {
     }
 
     fn xid_lines(&self, fault: &Fault, code: u32) -> Vec<KernelMessage> {
-        let Some((gpu, board)) = fault
-            .gpu
-            .and_then(|gpu| Some((gpu, self.boards().get(gpu)?)))
-        else {
+        let Some((gpu, board)) = fault.gpu.and_then(|gpu| Some((gpu, self.boards().get(gpu)?))) else {
             return Vec::new();
         };
         let at = fault.at.ms();
@@ -64,33 +61,17 @@ impl Scenario {
             .job_on(gpu, at - 1)
             .and_then(|job| Some((job.pid_on(gpu)?, job.process.as_str())));
         let mut lines = vec![
+            line(at, WARNING, format!("NVRM: GPU at {}: {}", pci.xid(), board.uuid)),
+            line(at, WARNING, format!("NVRM: GPU Board Serial Number: {}", board.serial)),
             line(
                 at,
                 WARNING,
-                format!("NVRM: GPU at {}: {}", pci.xid(), board.uuid),
-            ),
-            line(
-                at,
-                WARNING,
-                format!("NVRM: GPU Board Serial Number: {}", board.serial),
-            ),
-            line(
-                at,
-                WARNING,
-                format!(
-                    "NVRM: Xid ({}): {code}, {}",
-                    pci.xid(),
-                    xid_text(code, process)
-                ),
+                format!("NVRM: Xid ({}): {code}, {}", pci.xid(), xid_text(code, process)),
             ),
         ];
         if code == 79 {
             let lost = format!("NVRM: GPU {}: GPU has fallen off the bus.", pci.kernel());
-            let serial = format!(
-                "NVRM: GPU {}: GPU serial number is {}.",
-                pci.kernel(),
-                board.serial
-            );
+            let serial = format!("NVRM: GPU {}: GPU serial number is {}.", pci.kernel(), board.serial);
             lines.push(line(at, WARNING, lost));
             lines.push(line(at, WARNING, serial));
         }
@@ -99,10 +80,7 @@ impl Scenario {
 
     fn oom_lines(&self, at: i64, kill: &OomKill) -> Vec<KernelMessage> {
         let OomKill {
-            process,
-            pid,
-            cgroup,
-            ..
+            process, pid, cgroup, ..
         } = kill;
         let scope = cgroup.rsplit('/').next().unwrap_or(cgroup);
         let rss_kib = kill.rss_gib * 1024 * 1024;
@@ -158,25 +136,12 @@ impl Scenario {
     }
 
     /// The port says that packets were damaged, ever again until the riser is mended or the GPU gone.
-    fn riser_lines(
-        &self,
-        fault: &Fault,
-        width: u32,
-        from_ms: i64,
-        to_ms: i64,
-    ) -> Vec<KernelMessage> {
-        let Some((gpu, board)) = fault
-            .gpu
-            .and_then(|gpu| Some((gpu, self.boards().get(gpu)?)))
-        else {
+    fn riser_lines(&self, fault: &Fault, width: u32, from_ms: i64, to_ms: i64) -> Vec<KernelMessage> {
+        let Some((gpu, board)) = fault.gpu.and_then(|gpu| Some((gpu, self.boards().get(gpu)?))) else {
             return Vec::new();
         };
         let device = board.pci.kernel();
-        let port = format!(
-            "{:04x}:{:02x}:01.0",
-            board.pci.domain,
-            board.pci.bus.saturating_sub(1)
-        );
+        let port = format!("{:04x}:{:02x}:01.0", board.pci.domain, board.pci.bus.saturating_sub(1));
         let kind = self.kind();
         let device_id = kind.pci_device_id >> 16;
         let mut lines = vec![line(
@@ -259,10 +224,7 @@ fn xid_text(code: u32, process: Option<(u32, &str)>) -> String {
 
 /// A container that starts and stops is seen at its network.
 fn job_lines(job: &Job) -> Vec<KernelMessage> {
-    let veth = format!(
-        "veth{:07x}",
-        job.pid.wrapping_mul(2_654_435_761) & 0x0fff_ffff
-    );
+    let veth = format!("veth{:07x}", job.pid.wrapping_mul(2_654_435_761) & 0x0fff_ffff);
     let mut lines = vec![
         line(
             job.from.ms(),
@@ -308,13 +270,7 @@ mod tests {
     #[test]
     fn a_gpu_that_falls_off_the_bus_is_in_the_drivers_words() {
         let want = "NVRM: Xid (PCI:0000:43:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.";
-        assert_eq!(
-            texts(45_000, 45_001)
-                .iter()
-                .filter(|text| *text == want)
-                .count(),
-            1
-        );
+        assert_eq!(texts(45_000, 45_001).iter().filter(|text| *text == want).count(), 1);
     }
 
     #[test]
@@ -324,9 +280,7 @@ mod tests {
             .iter()
             .position(|text| text.starts_with("oom-kill:constraint=CONSTRAINT_NONE,"))
             .unwrap();
-        assert!(
-            lines[detail + 1].starts_with("Out of memory: Killed process 4242 (python3) total-vm:")
-        );
+        assert!(lines[detail + 1].starts_with("Out of memory: Killed process 4242 (python3) total-vm:"));
         assert!(lines[detail + 1].contains("anon-rss:1730150400kB"));
     }
 
@@ -342,10 +296,6 @@ mod tests {
 
     #[test]
     fn nothing_bad_is_logged_before_the_start() {
-        assert!(
-            texts(-86_400_000, 0)
-                .iter()
-                .all(|text| text.starts_with("docker0: "))
-        );
+        assert!(texts(-86_400_000, 0).iter().all(|text| text.starts_with("docker0: ")));
     }
 }

@@ -40,9 +40,7 @@ impl Writer {
     ///
     /// [`Error::Write`].
     pub fn open(scenario: Arc<Scenario>, path: &Path, from_ms: i64) -> Result<Self, Error> {
-        let is_fifo = path
-            .metadata()
-            .is_ok_and(|metadata| metadata.file_type().is_fifo());
+        let is_fifo = path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo());
         let file = if is_fifo {
             OpenOptions::new()
                 .read(true)
@@ -105,8 +103,7 @@ impl Writer {
 pub fn record(scenario: &Scenario, line: &KernelMessage, sequence: u64) -> String {
     let booted = scenario.host().booted.ms();
     // Lines of one millisecond follow each other by a few microseconds.
-    let micros =
-        (line.time_ms - booted).max(0) * 1000 + i64::try_from(sequence % 100).unwrap_or(0) * 7;
+    let micros = (line.time_ms - booted).max(0) * 1000 + i64::try_from(sequence % 100).unwrap_or(0) * 7;
     format!("{},{sequence},{micros},-;{}\n", line.priority, line.text)
 }
 
@@ -155,10 +152,7 @@ mod tests {
     #[test]
     fn a_full_fifo_loses_records_and_does_not_block() {
         let path = temporary("fifo");
-        let made = std::process::Command::new("mkfifo")
-            .arg(&path)
-            .status()
-            .unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
         assert!(made.success());
         let demo = Scenario::parse(Scenario::DEFAULT).unwrap();
         let mut writer = Writer::open(demo, &path, 0).unwrap();
@@ -171,10 +165,7 @@ mod tests {
         }
         std::fs::remove_file(&path).unwrap();
         let numbered = usize::try_from(writer.sequence - FIRST_SEQUENCE).unwrap();
-        assert!(
-            written > 100 && written < numbered,
-            "{written} of {numbered}"
-        );
+        assert!(written > 100 && written < numbered, "{written} of {numbered}");
         assert!(started.elapsed().as_secs() < 5);
     }
 }

@@ -1,8 +1,8 @@
-//! A simulated GPU server: the driver's library, the kernel log and `/proc`, all from one scenario.
+//! A simulated GPU server: the driver's library, the kernel log, `/proc` and `/sys`, all from one scenario.
 //!
 //! As a Rust library: [`Scenario::parse`], then [`Scenario::state`] for a board at a time,
-//! [`Scenario::kernel_messages`] for what the kernel logged, [`kmsg`] and [`procfs`] to write them
-//! where a reader looks. As a C library (`libsim.so`, to be named `libnvidia-ml.so.1`): the
+//! [`Scenario::kernel_messages`] for what the kernel logged, [`kmsg`], [`procfs`] and [`sysfs`] to
+//! write them where a reader looks. As a C library (`libsim.so`, to be named `libnvidia-ml.so.1`): the
 //! driver's own symbols, behaving as the driver's do; `docs/simulator.md` tells how to steer it.
 //!
 //! Invariant: every value is a pure function of (scenario, GPU, time). Counters are integrals of
@@ -13,6 +13,7 @@ mod abi;
 mod control;
 mod counter;
 mod error;
+mod folder;
 mod host;
 mod kernel;
 pub mod kmsg;
@@ -22,6 +23,7 @@ mod offset;
 pub mod procfs;
 mod scenario;
 mod state;
+pub mod sysfs;
 
 pub use control::Control;
 pub use error::Error;
@@ -30,7 +32,7 @@ pub use kernel::KernelMessage;
 pub use load::Load;
 pub use offset::Offset;
 pub use scenario::{
-    Board, BoardKind, ClocksKind, Driver, Ecc, Fault, FaultKind, Hang, Host, Job, JobKind, OomKill,
-    PciAddress, PowerKind, Remap, Scenario, SlowCall, TemperatureKind, ThermalThrottle,
+    Board, BoardKind, ClocksKind, Driver, Ecc, Fault, FaultKind, Hang, Host, Job, JobKind, OomKill, PciAddress,
+    PowerKind, Remap, Scenario, SlowCall, TemperatureKind, ThermalThrottle,
 };
 pub use state::{BoardState, ProcessState, reason};

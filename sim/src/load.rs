@@ -80,19 +80,15 @@ impl Scenario {
     /// The job on a GPU at a time.
     #[must_use]
     pub fn job_on(&self, gpu: usize, t_ms: i64) -> Option<&Job> {
-        self.jobs().iter().find(|job| {
-            job.runs_at(t_ms)
-                && job
-                    .pid_on(gpu)
-                    .is_some_and(|pid| !self.is_killed(pid, t_ms))
-        })
+        self.jobs()
+            .iter()
+            .find(|job| job.runs_at(t_ms) && job.pid_on(gpu).is_some_and(|pid| !self.is_killed(pid, t_ms)))
     }
 
     fn is_killed(&self, pid: u32, t_ms: i64) -> bool {
-        self.faults().iter().any(|fault| {
-            fault.begun_by(t_ms)
-                && matches!(&fault.kind, FaultKind::OomKill(kill) if kill.pid == pid)
-        })
+        self.faults()
+            .iter()
+            .any(|fault| fault.begun_by(t_ms) && matches!(&fault.kind, FaultKind::OomKill(kill) if kill.pid == pid))
     }
 
     /// What goes on in a GPU at a time, a hang included.
@@ -245,8 +241,7 @@ impl Scenario {
         let kind = &self.kind().temperature;
         let warmer = self.boards().get(gpu).map_or(0.0, |board| board.warmer);
         // The hall breathes with the day and the neighbours.
-        let ambient =
-            kind.ambient + warmer + 0.8 * smooth(self.seed(), channel::SLOW, t_ms, 7_200_000);
+        let ambient = kind.ambient + warmer + 0.8 * smooth(self.seed(), channel::SLOW, t_ms, 7_200_000);
         let natural = ambient + kind.per_watt * self.power_lately(gpu, t_ms);
         let throttle = self.throttle(gpu, t_ms);
         let wobble = 0.4 * smooth(self.seed(), channel::HOT, t_ms, 3_000);
@@ -416,10 +411,7 @@ fn round_i64(value: f64) -> i64 {
     value.round() as i64
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "simulated numbers need no more than 53 bits"
-)]
+#[expect(clippy::cast_precision_loss, reason = "simulated numbers need no more than 53 bits")]
 pub(crate) fn float(value: u64) -> f64 {
     value as f64
 }

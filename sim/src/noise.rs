@@ -2,9 +2,8 @@
 
 /// Mixes a seed and numbers into 64 random-looking bits (the finaliser of SplitMix64).
 pub(crate) fn hash(seed: u64, channel: u64, index: i64) -> u64 {
-    let mut x = seed
-        ^ channel.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        ^ index.cast_unsigned().wrapping_mul(0xd1b5_4a32_d192_ed03);
+    let mut x =
+        seed ^ channel.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index.cast_unsigned().wrapping_mul(0xd1b5_4a32_d192_ed03);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)

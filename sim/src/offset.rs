@@ -15,10 +15,7 @@ impl Offset {
 
     /// In seconds.
     #[must_use]
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "scenario times are far below 2^53 ms"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "scenario times are far below 2^53 ms")]
     pub fn seconds(self) -> f64 {
         self.0 as f64 / 1000.0
     }
@@ -42,9 +39,7 @@ impl Offset {
             let digits = rest.find(|c: char| !c.is_ascii_digit())?;
             let number: i64 = rest[..digits].parse().ok()?;
             rest = &rest[digits..];
-            let unit = rest
-                .find(|c: char| c.is_ascii_digit())
-                .unwrap_or(rest.len());
+            let unit = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
             sum = sum.checked_add(number.checked_mul(unit_ms(&rest[..unit])?)?)?;
             rest = &rest[unit..];
         }
@@ -74,9 +69,7 @@ impl<'de> Deserialize<'de> for Offset {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Offset, E> {
-                Offset::parse(text).ok_or_else(|| {
-                    E::custom(format!("{text:?} is no time such as 45s, 1h30m or -21h"))
-                })
+                Offset::parse(text).ok_or_else(|| E::custom(format!("{text:?} is no time such as 45s, 1h30m or -21h")))
             }
         }
         deserializer.deserialize_str(Text)

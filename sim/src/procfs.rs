@@ -3,12 +3,12 @@
 //! [`Tree::write`] brings every file up to a time; each is replaced in one step, so a reader never
 //! sees half of one. Files and formats are those that host collectors read, no more.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::folder::Folder;
 use crate::host::HostState;
 use crate::load::round_u64;
 use crate::scenario::Scenario;
@@ -23,9 +23,8 @@ mod process;
 #[derive(Debug)]
 pub struct Tree {
     scenario: Arc<Scenario>,
-    root: PathBuf,
+    folder: Folder,
     epoch_ms: i64,
-    written: HashMap<&'static str, String>,
     pids: Vec<u32>,
 }
 
@@ -36,9 +35,8 @@ impl Tree {
     pub fn new(scenario: Arc<Scenario>, root: &Path, epoch_ms: i64) -> Self {
         Self {
             scenario,
-            root: root.to_owned(),
+            folder: Folder::new(root),
             epoch_ms,
-            written: HashMap::new(),
             pids: Vec::new(),
         }
     }
@@ -50,11 +48,7 @@ impl Tree {
     /// [`Error::Write`] with the file that could not be written; others may be new already.
     pub fn write(&mut self, t_ms: i64) -> Result<(), Error> {
         for (name, text) in self.files(t_ms) {
-            // Most of the tree never changes; writing it every second would be work for nothing.
-            if self.written.get(name) != Some(&text) {
-                write(&self.root.join(name), &text)?;
-                self.written.insert(name, text);
-            }
+            self.folder.put(name, text)?;
         }
         self.write_processes(t_ms)
     }
@@ -101,27 +95,20 @@ impl Tree {
             ("net/arp", network::arp()),
             ("net/udp", network::udp()),
             ("net/udp6", network::udp()),
+            ("net/stat/nf_conntrack", network::conntrack(scenario)),
             ("net/snmp6", network::snmp6(&state)),
             ("net/snmp", network::snmp(&state)),
             ("net/netstat", network::netstat(&state)),
             ("sys/kernel/hostname", format!("{}\n", scenario.host().name)),
-            (
-                "sys/kernel/osrelease",
-                format!("{}\n", scenario.host().kernel),
-            ),
+            ("sys/kernel/osrelease", format!("{}\n", scenario.host().kernel)),
             ("sys/kernel/ostype", "Linux\n".into()),
-            (
-                "sys/kernel/version",
-                "#60-Ubuntu SMP PREEMPT_DYNAMIC\n".into(),
-            ),
+            ("sys/kernel/version", "#60-Ubuntu SMP PREEMPT_DYNAMIC\n".into()),
             ("sys/kernel/random/entropy_avail", "256\n".into()),
             ("sys/kernel/random/poolsize", "256\n".into()),
+            ("sys/kernel/hung_task_detect_count", "0\n".into()),
             (
                 "sys/fs/file-nr",
-                format!(
-                    "{}\t0\t9223372036854775807\n",
-                    9_800 + u64::from(state.running) * 40
-                ),
+                format!("{}\t0\t9223372036854775807\n", 9_800 + u64::from(state.running) * 40),
             ),
             ("sys/net/netfilter/nf_conntrack_count", "184\n".into()),
             ("sys/net/netfilter/nf_conntrack_max", "262144\n".into()),
@@ -136,35 +123,13 @@ impl Tree {
     }
 }
 
-/// Writes a file beside its place and moves it there.
-fn write(path: &Path, text: &str) -> Result<(), Error> {
-    let failed = |source| Error::Write {
-        path: path.to_owned(),
-        source,
-    };
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(failed)?;
-    }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    std::fs::write(&beside, text).map_err(failed)?;
-    std::fs::rename(&beside, path).map_err(failed)
-}
-
 /// The kernel's pressure file: shares over 10, 60 and 300 seconds, and a total in microseconds.
 fn pressure(percent: f64, total_us: u64, full: bool) -> String {
     let mut text = String::new();
     let (a, b, c) = (percent, percent * 0.45, percent * 0.15);
     // Writing to a String cannot fail.
-    let _ = writeln!(
-        text,
-        "some avg10={a:.2} avg60={b:.2} avg300={c:.2} total={total_us}"
-    );
-    let (share, total) = if full {
-        (0.8, total_us / 5 * 4)
-    } else {
-        (0.0, 0)
-    };
+    let _ = writeln!(text, "some avg10={a:.2} avg60={b:.2} avg300={c:.2} total={total_us}");
+    let (share, total) = if full { (0.8, total_us / 5 * 4) } else { (0.0, 0) };
     let _ = writeln!(
         text,
         "full avg10={:.2} avg60={:.2} avg300={:.2} total={total}",
@@ -185,10 +150,7 @@ fn io_stall_us(state: &HostState) -> u64 {
 }
 
 fn io_share(scenario: &Scenario, t_ms: i64) -> f64 {
-    let (now, before) = (
-        scenario.host_state(t_ms),
-        scenario.host_state(t_ms - 10_000),
-    );
+    let (now, before) = (scenario.host_state(t_ms), scenario.host_state(t_ms - 10_000));
     let us = io_stall_us(&now).saturating_sub(io_stall_us(&before));
     #[expect(clippy::cast_precision_loss, reason = "ten seconds")]
     let share = us as f64 / 10e6 * 100.0;
@@ -207,15 +169,8 @@ mod tests {
         tree.write(-10_000).unwrap();
         let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
         let (stat, memory) = (read("stat"), read("meminfo"));
-        assert_eq!(
-            stat.lines().filter(|line| line.starts_with("cpu")).count(),
-            97
-        );
-        assert!(
-            stat.contains("\nbtime 1798185600\n"),
-            "{}",
-            &stat[stat.len() - 300..]
-        );
+        assert_eq!(stat.lines().filter(|line| line.starts_with("cpu")).count(), 97);
+        assert!(stat.contains("\nbtime 1798185600\n"), "{}", &stat[stat.len() - 300..]);
         assert_eq!(read("31544/comm"), "python3\n");
         tree.write(24_800).unwrap();
         assert_ne!(read("meminfo"), memory);
@@ -227,8 +182,7 @@ mod tests {
             .map(|entry| entry.unwrap().file_name())
             .collect();
         assert!(
-            left.iter()
-                .all(|name| !name.to_string_lossy().ends_with(".new")),
+            left.iter().all(|name| !name.to_string_lossy().ends_with(".new")),
             "{left:?}"
         );
         std::fs::remove_dir_all(&root).unwrap();
@@ -253,10 +207,6 @@ mod tests {
             .map(|n| n.parse::<u64>().unwrap())
             .sum();
         let uptime = 21 * 86_400 + 3;
-        assert!(
-            ticks.abs_diff(uptime * 100) < 10,
-            "{ticks} against {}",
-            uptime * 100
-        );
+        assert!(ticks.abs_diff(uptime * 100) < 10, "{ticks} against {}", uptime * 100);
     }
 }

@@ -186,9 +186,7 @@ impl Scenario {
 
     /// The faults of one GPU, in order of time.
     pub(crate) fn faults_of(&self, gpu: usize) -> impl Iterator<Item = &Fault> {
-        self.faults
-            .iter()
-            .filter(move |fault| fault.gpu == Some(gpu))
+        self.faults.iter().filter(move |fault| fault.gpu == Some(gpu))
     }
 }
 
@@ -231,32 +229,24 @@ mod tests {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            let scenario =
-                Scenario::read(&path).unwrap_or_else(|err| panic!("{}: {err}", path.display()));
+            let scenario = Scenario::read(&path).unwrap_or_else(|err| panic!("{}: {err}", path.display()));
             assert_eq!(path.file_stem().unwrap(), scenario.name());
             names.push(scenario.name().to_owned());
         }
         names.sort();
-        assert_eq!(
-            names,
-            ["demo-h100x8", "healthy-h100x8", "sick-driver-h100x8"]
-        );
+        assert_eq!(names, ["demo-h100x8", "healthy-h100x8", "sick-driver-h100x8"]);
     }
 
     #[test]
     fn an_unknown_key_is_an_error_with_its_line() {
-        let err =
-            Scenario::parse(&Scenario::DEFAULT.replace("\nseed:", "\nsead: 1\nseed:")).unwrap_err();
+        let err = Scenario::parse(&Scenario::DEFAULT.replace("\nseed:", "\nsead: 1\nseed:")).unwrap_err();
         assert!(err.to_string().contains("sead"), "{err}");
         assert!(err.to_string().contains("line"), "{err}");
     }
 
     #[test]
     fn a_fault_of_a_gpu_that_is_not_there_is_an_error() {
-        let text = format!(
-            "{}\n  - {{ at: 1s, gpu: 8, xid: 79 }}\n",
-            Scenario::DEFAULT.trim_end()
-        );
+        let text = format!("{}\n  - {{ at: 1s, gpu: 8, xid: 79 }}\n", Scenario::DEFAULT.trim_end());
         let err = Scenario::parse(&text).unwrap_err();
         assert!(err.to_string().contains("GPU 8"), "{err}");
     }

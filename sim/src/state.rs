@@ -213,12 +213,8 @@ impl Scenario {
             return Counts::default();
         };
         // A poisoned lock only means that a reader died; the sums are valid at every moment.
-        let mut prefix = prefix
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        prefix.integral(self.driver().loaded.ms(), t_ms, &EVEN, |t| {
-            self.rates(gpu, t)
-        })
+        let mut prefix = prefix.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        prefix.integral(self.driver().loaded.ms(), t_ms, &EVEN, |t| self.rates(gpu, t))
     }
 
     /// What [`counters`](Self::counters) adds up, per second.

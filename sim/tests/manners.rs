@@ -26,11 +26,7 @@ struct Library {
 fn library() -> Library {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("libnvidia-ml.so.1");
-    let built = std::env::current_exe()
-        .unwrap()
-        .parent()
-        .unwrap()
-        .join("libsim.so");
+    let built = std::env::current_exe().unwrap().parent().unwrap().join("libsim.so");
     std::fs::copy(built, &path).unwrap();
     let control = Control::open(&path).unwrap();
     control.set_epoch_ms(Some(EPOCH_MS));
@@ -56,10 +52,7 @@ macro_rules! call {
 fn device(library: &Library, index: u32) -> raw::nvmlDevice_t {
     let mut device = std::ptr::null_mut();
     assert_eq!(
-        call!(
-            library,
-            nvmlDeviceGetHandleByIndex_v2(index, &raw mut device)
-        ),
+        call!(library, nvmlDeviceGetHandleByIndex_v2(index, &raw mut device)),
         SUCCESS
     );
     device
@@ -69,10 +62,7 @@ fn device(library: &Library, index: u32) -> raw::nvmlDevice_t {
 fn nothing_works_before_the_start_and_after_the_end() {
     let library = library();
     let mut count = 0;
-    assert_eq!(
-        call!(library, nvmlDeviceGetCount_v2(&raw mut count)),
-        UNINITIALIZED
-    );
+    assert_eq!(call!(library, nvmlDeviceGetCount_v2(&raw mut count)), UNINITIALIZED);
     assert_eq!(call!(library, nvmlShutdown()), UNINITIALIZED);
     assert_eq!(call!(library, nvmlInit_v2()), SUCCESS);
     assert_eq!(call!(library, nvmlInit_v2()), SUCCESS);
@@ -84,10 +74,7 @@ fn nothing_works_before_the_start_and_after_the_end() {
     );
     assert_eq!(count, 8);
     assert_eq!(call!(library, nvmlShutdown()), SUCCESS);
-    assert_eq!(
-        call!(library, nvmlDeviceGetCount_v2(&raw mut count)),
-        UNINITIALIZED
-    );
+    assert_eq!(call!(library, nvmlDeviceGetCount_v2(&raw mut count)), UNINITIALIZED);
 }
 
 #[test]
@@ -110,10 +97,7 @@ fn bad_pointers_and_handles_are_refused() {
         INVALID_ARGUMENT
     );
     assert_eq!(
-        call!(
-            library,
-            nvmlDeviceGetPowerUsage(std::ptr::null_mut(), &raw mut value)
-        ),
+        call!(library, nvmlDeviceGetPowerUsage(std::ptr::null_mut(), &raw mut value)),
         INVALID_ARGUMENT
     );
     assert_eq!(
@@ -129,24 +113,15 @@ fn bad_pointers_and_handles_are_refused() {
         INVALID_ARGUMENT
     );
     assert_eq!(
-        call!(
-            library,
-            nvmlDeviceGetFieldValues(gpu, 0, std::ptr::null_mut())
-        ),
+        call!(library, nvmlDeviceGetFieldValues(gpu, 0, std::ptr::null_mut())),
         INVALID_ARGUMENT
     );
     assert_eq!(
-        call!(
-            library,
-            nvmlDeviceGetFieldValues(gpu, 3, std::ptr::null_mut())
-        ),
+        call!(library, nvmlDeviceGetFieldValues(gpu, 3, std::ptr::null_mut())),
         INVALID_ARGUMENT
     );
     assert_eq!(
-        call!(
-            library,
-            nvmlDeviceGetFieldValues(gpu, -1, std::ptr::null_mut())
-        ),
+        call!(library, nvmlDeviceGetFieldValues(gpu, -1, std::ptr::null_mut())),
         INVALID_ARGUMENT
     );
 }
@@ -163,10 +138,7 @@ fn a_text_needs_room_for_its_end() {
         "40 characters"
     );
     assert_eq!(room[0], 0x55, "nothing is written where there is no room");
-    assert_eq!(
-        call!(library, nvmlDeviceGetUUID(gpu, room.as_mut_ptr(), 41)),
-        SUCCESS
-    );
+    assert_eq!(call!(library, nvmlDeviceGetUUID(gpu, room.as_mut_ptr(), 41)), SUCCESS);
     assert_eq!(room[40], 0);
     assert_eq!(
         call!(library, nvmlDeviceGetUUID(gpu, std::ptr::null_mut(), 41)),
@@ -199,10 +171,7 @@ fn a_list_says_how_long_it_is() {
         library,
         nvmlDeviceGetComputeRunningProcesses_v3(gpu, &raw mut count, &raw mut info)
     );
-    assert_eq!(
-        (code, info.pid, info.gpuInstanceId),
-        (SUCCESS, 31_544, u32::MAX)
-    );
+    assert_eq!((code, info.pid, info.gpuInstanceId), (SUCCESS, 31_544, u32::MAX));
     let mut samples: c_uint = 0;
     let code = call!(
         library,
@@ -258,10 +227,7 @@ fn a_gpu_is_found_by_each_of_its_names() {
     let uuid = std::ffi::CString::new(scenario.boards()[3].uuid.clone()).unwrap();
     let mut found = std::ptr::null_mut();
     assert_eq!(
-        call!(
-            library,
-            nvmlDeviceGetHandleByUUID(uuid.as_ptr(), &raw mut found)
-        ),
+        call!(library, nvmlDeviceGetHandleByUUID(uuid.as_ptr(), &raw mut found)),
         SUCCESS
     );
     assert_eq!(found, device(&library, 3));
@@ -277,10 +243,7 @@ fn a_gpu_is_found_by_each_of_its_names() {
         assert_eq!(found, device(&library, 3), "{address:?}");
     }
     assert_eq!(
-        call!(
-            library,
-            nvmlDeviceGetHandleByUUID(c"GPU-none".as_ptr(), &raw mut found)
-        ),
+        call!(library, nvmlDeviceGetHandleByUUID(c"GPU-none".as_ptr(), &raw mut found)),
         NOT_FOUND
     );
     assert_eq!(
@@ -298,17 +261,11 @@ fn freed_sets_and_samples_are_refused() {
     assert_eq!(call!(library, nvmlEventSetCreate(&raw mut set)), SUCCESS);
     assert_eq!(call!(library, nvmlEventSetFree(set)), SUCCESS);
     assert_eq!(call!(library, nvmlEventSetFree(set)), INVALID_ARGUMENT);
-    assert_eq!(
-        call!(library, nvmlDeviceRegisterEvents(gpu, 8, set)),
-        INVALID_ARGUMENT
-    );
+    assert_eq!(call!(library, nvmlDeviceRegisterEvents(gpu, 8, set)), INVALID_ARGUMENT);
     assert_eq!(call!(library, nvmlGpmSampleAlloc(&raw mut sample)), SUCCESS);
     assert_eq!(call!(library, nvmlGpmSampleGet(gpu, sample)), SUCCESS);
     assert_eq!(call!(library, nvmlGpmSampleFree(sample)), SUCCESS);
-    assert_eq!(
-        call!(library, nvmlGpmSampleGet(gpu, sample)),
-        INVALID_ARGUMENT
-    );
+    assert_eq!(call!(library, nvmlGpmSampleGet(gpu, sample)), INVALID_ARGUMENT);
 }
 
 #[test]

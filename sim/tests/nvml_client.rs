@@ -31,11 +31,7 @@ fn the_vendors_python_client_reads_what_the_scenario_says() {
     let scenario = Scenario::parse(Scenario::DEFAULT).unwrap();
     assert_eq!(read["driver"], json!(scenario.driver().version));
     assert_eq!(read["cuda"], json!(scenario.driver().cuda));
-    assert_eq!(
-        read["before_init"],
-        json!(1),
-        "nothing works before nvmlInit"
-    );
+    assert_eq!(read["before_init"], json!(1), "nothing works before nvmlInit");
     for (time, gpus) in TIMES.iter().zip(read["times"].as_array().unwrap()) {
         for gpu in 0..scenario.gpu_count() {
             let state = scenario.state(gpu, *time);
@@ -47,10 +43,7 @@ fn the_vendors_python_client_reads_what_the_scenario_says() {
         }
     }
     let timeout = json!({"error": 10});
-    assert_eq!(
-        read["events"],
-        json!([timeout, timeout, timeout, timeout, 79])
-    );
+    assert_eq!(read["events"], json!([timeout, timeout, timeout, timeout, 79]));
 }
 
 #[track_caller]
@@ -86,11 +79,7 @@ fn check(scenario: &Scenario, gpu: usize, time: i64, state: &BoardState, read: &
 fn expected(scenario: &Scenario, gpu: usize, time: i64, state: &BoardState) -> Value {
     let (kind, board) = (scenario.kind(), &scenario.boards()[gpu]);
     let refused = |code: u32| json!({ "error": code });
-    let processes: Vec<Value> = state
-        .processes
-        .iter()
-        .map(|p| json!([p.pid, p.memory]))
-        .collect();
+    let processes: Vec<Value> = state.processes.iter().map(|p| json!([p.pid, p.memory])).collect();
     let utilization: Vec<Value> = state
         .processes
         .iter()
@@ -186,11 +175,7 @@ fn check_lost(read: &Value) {
 
 fn run(python: &Path) -> Value {
     let folder = tempfile::tempdir().unwrap();
-    let built = std::env::current_exe()
-        .unwrap()
-        .parent()
-        .unwrap()
-        .join("libsim.so");
+    let built = std::env::current_exe().unwrap().parent().unwrap().join("libsim.so");
     std::fs::copy(&built, folder.path().join("libnvidia-ml.so.1")).unwrap();
     let output = Command::new(python)
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nvml_client.py"))
@@ -199,11 +184,7 @@ fn run(python: &Path) -> Value {
         .env("LD_LIBRARY_PATH", folder.path())
         .output()
         .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 

@@ -34,11 +34,7 @@ pub struct Device {
 
 impl Device {
     pub(crate) fn new(library: Arc<Library>, handle: Handle, index: u32) -> Self {
-        Self {
-            library,
-            handle,
-            index,
-        }
+        Self { library, handle, index }
     }
 
     /// The NVML index it was opened with.

@@ -84,10 +84,7 @@ impl Error {
     /// Whether this speaks of the GPU itself, so that asking it anything else is vain.
     #[must_use]
     pub fn is_gpu_gone(&self) -> bool {
-        matches!(
-            self,
-            Self::GpuLost | Self::ResetRequired | Self::NoSuchDevice
-        )
+        matches!(self, Self::GpuLost | Self::ResetRequired | Self::NoSuchDevice)
     }
 }
 
@@ -127,19 +124,13 @@ mod tests {
     #[test]
     fn an_unknown_code_keeps_its_number_and_call() {
         let text = Error::from_code(777, "nvmlInit_v2").map(|err| err.to_string());
-        assert_eq!(
-            text.as_deref(),
-            Some("nvmlInit_v2 failed with NVML code 777")
-        );
+        assert_eq!(text.as_deref(), Some("nvmlInit_v2 failed with NVML code 777"));
     }
 
     #[test]
     fn a_missing_library_names_each_path() {
         let err = Error::LibraryNotFound {
-            tried: vec![
-                ("a.so".into(), "no file".into()),
-                ("b.so".into(), "bad".into()),
-            ],
+            tried: vec![("a.so".into(), "no file".into()), ("b.so".into(), "bad".into())],
         };
         assert_eq!(
             err.to_string(),

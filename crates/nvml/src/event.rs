@@ -67,13 +67,7 @@ impl EventSet {
             xid: 0,
         };
         // SAFETY: the set is live until dropped.
-        let code = unsafe {
-            function(
-                device.handle.0,
-                raw::nvmlEventTypeXidCriticalError.into(),
-                self.set,
-            )
-        };
+        let code = unsafe { function(device.handle.0, raw::nvmlEventTypeXidCriticalError.into(), self.set) };
         let registered = symbol.outcome(code)?;
         if registered {
             self.devices.push((device.handle, event));
@@ -121,10 +115,7 @@ impl EventSet {
         if data.eventType & u64::from(raw::nvmlEventTypeXidCriticalError) == 0 {
             return None;
         }
-        let (_, known) = self
-            .devices
-            .iter()
-            .find(|(handle, _)| handle.0 == data.device)?;
+        let (_, known) = self.devices.iter().find(|(handle, _)| handle.0 == data.device)?;
         Some(XidEvent {
             xid: data.eventData,
             ..known.clone()
@@ -144,8 +135,6 @@ impl Drop for EventSet {
 impl std::fmt::Debug for EventSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let gpus: Vec<u32> = self.devices.iter().map(|(_, event)| event.gpu).collect();
-        f.debug_struct("EventSet")
-            .field("gpus", &gpus)
-            .finish_non_exhaustive()
+        f.debug_struct("EventSet").field("gpus", &gpus).finish_non_exhaustive()
     }
 }

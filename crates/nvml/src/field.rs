@@ -184,9 +184,9 @@ impl Value {
                 clippy::cast_sign_loss,
                 reason = "whole, and in the range of 53 bits"
             )]
-            Self::Double(value) => (value.fract() == 0.0
-                && (0.0..9_007_199_254_740_992.0).contains(&value))
-            .then_some(value as u64),
+            Self::Double(value) => {
+                (value.fract() == 0.0 && (0.0..9_007_199_254_740_992.0).contains(&value)).then_some(value as u64)
+            }
         }
     }
 
@@ -266,9 +266,7 @@ impl Device {
     }
 
     fn field_value(&self, id: FieldId) -> Result<Option<Value>, Error> {
-        self.field_values(&[id])?
-            .pop()
-            .map_or(Ok(None), |value| value.value)
+        self.field_values(&[id])?.pop().map_or(Ok(None), |value| value.value)
     }
 }
 
@@ -313,9 +311,7 @@ fn number(kind: raw::nvmlValueType_t, value: raw::nvmlValue_t) -> Option<Value> 
     // SAFETY: every member of the union is a plain number for which any bits are valid; the type says which was written.
     unsafe {
         match kind {
-            raw::nvmlValueType_enum_NVML_VALUE_TYPE_DOUBLE => {
-                known_f64(value.dVal).map(Value::Double)
-            }
+            raw::nvmlValueType_enum_NVML_VALUE_TYPE_DOUBLE => known_f64(value.dVal).map(Value::Double),
             raw::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT => {
                 known_u32(value.uiVal).and_then(|value| unsigned(value.into()))
             }
@@ -335,11 +331,7 @@ fn number(kind: raw::nvmlValueType_t, value: raw::nvmlValue_t) -> Option<Value> 
 mod tests {
     use super::*;
 
-    fn answered(
-        kind: raw::nvmlValueType_t,
-        value: raw::nvmlValue_t,
-        code: u32,
-    ) -> Result<Option<Value>, Error> {
+    fn answered(kind: raw::nvmlValueType_t, value: raw::nvmlValue_t, code: u32) -> Result<Option<Value>, Error> {
         outcome(&raw::nvmlFieldValue_t {
             valueType: kind,
             value,
@@ -353,17 +345,11 @@ mod tests {
         use raw::*;
         let of = |kind, value| answered(kind, value, 0).unwrap();
         assert_eq!(
-            of(
-                nvmlValueType_enum_NVML_VALUE_TYPE_DOUBLE,
-                nvmlValue_t { dVal: 1.5 }
-            ),
+            of(nvmlValueType_enum_NVML_VALUE_TYPE_DOUBLE, nvmlValue_t { dVal: 1.5 }),
             Some(Value::Double(1.5))
         );
         assert_eq!(
-            of(
-                nvmlValueType_enum_NVML_VALUE_TYPE_SIGNED_INT,
-                nvmlValue_t { siVal: -3 }
-            ),
+            of(nvmlValueType_enum_NVML_VALUE_TYPE_SIGNED_INT, nvmlValue_t { siVal: -3 }),
             Some(Value::Signed(-3))
         );
         assert_eq!(
@@ -384,14 +370,8 @@ mod tests {
             sllVal: 9_223_372_036_854_775_794,
         };
         assert_eq!(answered(kind, blank, 0).unwrap(), None);
-        assert_eq!(
-            answered(kind, raw::nvmlValue_t { sllVal: 0 }, 3).unwrap(),
-            None
-        );
-        assert_eq!(
-            answered(kind, raw::nvmlValue_t { sllVal: 0 }, 2).unwrap(),
-            None
-        );
+        assert_eq!(answered(kind, raw::nvmlValue_t { sllVal: 0 }, 3).unwrap(), None);
+        assert_eq!(answered(kind, raw::nvmlValue_t { sllVal: 0 }, 2).unwrap(), None);
     }
 
     #[test]

@@ -71,12 +71,8 @@ impl GpmMetric {
             Self::Fp16Util => raw::nvmlGpmMetricId_t_NVML_GPM_METRIC_FP16_UTIL,
             Self::PcieTxPerSec => raw::nvmlGpmMetricId_t_NVML_GPM_METRIC_PCIE_TX_PER_SEC,
             Self::PcieRxPerSec => raw::nvmlGpmMetricId_t_NVML_GPM_METRIC_PCIE_RX_PER_SEC,
-            Self::NvlinkTotalRxPerSec => {
-                raw::nvmlGpmMetricId_t_NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC
-            }
-            Self::NvlinkTotalTxPerSec => {
-                raw::nvmlGpmMetricId_t_NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC
-            }
+            Self::NvlinkTotalRxPerSec => raw::nvmlGpmMetricId_t_NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC,
+            Self::NvlinkTotalTxPerSec => raw::nvmlGpmMetricId_t_NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC,
             Self::Other(id) => id,
         }
     }
@@ -158,11 +154,7 @@ impl GpmSample {
     /// # Errors
     ///
     /// As every method of [`Device`].
-    pub fn metrics_until(
-        &self,
-        later: &Self,
-        metrics: &[GpmMetric],
-    ) -> Result<Vec<Option<f64>>, Error> {
+    pub fn metrics_until(&self, later: &Self, metrics: &[GpmMetric]) -> Result<Vec<Option<f64>>, Error> {
         let absent = vec![None; metrics.len()];
         let symbol = symbol!(self.device.library, nvmlGpmMetricsGet);
         let Some(function) = symbol.function() else {
@@ -179,19 +171,13 @@ impl GpmSample {
         if !symbol.outcome(code)? {
             return Ok(absent);
         }
-        let mut values: Vec<Option<f64>> = request.metrics[..asked]
-            .iter()
-            .map(value)
-            .collect::<Result<_, _>>()?;
+        let mut values: Vec<Option<f64>> = request.metrics[..asked].iter().map(value).collect::<Result<_, _>>()?;
         values.resize(metrics.len(), None);
         Ok(values)
     }
 }
 
-fn request(
-    first: raw::nvmlGpmSample_t,
-    second: raw::nvmlGpmSample_t,
-) -> Box<raw::nvmlGpmMetricsGet_t> {
+fn request(first: raw::nvmlGpmSample_t, second: raw::nvmlGpmSample_t) -> Box<raw::nvmlGpmMetricsGet_t> {
     let no_info = raw::nvmlGpmMetric_t__bindgen_ty_1 {
         shortName: std::ptr::null_mut(),
         longName: std::ptr::null_mut(),

@@ -139,15 +139,12 @@ impl Nvml {
         // SAFETY: the pointer is to a live handle.
         let code = unsafe { function(index, &raw mut handle) };
         match code {
-            raw::nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT
-            | raw::nvmlReturn_enum_NVML_ERROR_NOT_FOUND => Err(Error::NoSuchDevice),
+            raw::nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT | raw::nvmlReturn_enum_NVML_ERROR_NOT_FOUND => {
+                Err(Error::NoSuchDevice)
+            }
             code => match Error::from_code(code, call) {
                 Some(err) => Err(err),
-                None => Ok(Device::new(
-                    Arc::clone(&self.library),
-                    Handle(handle),
-                    index,
-                )),
+                None => Ok(Device::new(Arc::clone(&self.library), Handle(handle), index)),
             },
         }
     }
@@ -158,9 +155,7 @@ impl Nvml {
     ///
     /// Only if even the count is unknown; one lost GPU does not hide the others.
     pub fn devices(&self) -> Result<Vec<Result<Device, Error>>, Error> {
-        Ok((0..self.device_count()?)
-            .map(|index| self.device(index))
-            .collect())
+        Ok((0..self.device_count()?).map(|index| self.device(index)).collect())
     }
 
     /// Makes an empty set of events to wait for; `None` where the library has no events.

@@ -5,8 +5,7 @@
 //! 140737488355328.0–331.0). None of them may ever become a sample.
 
 const INT32_BLANKS: std::ops::RangeInclusive<u32> = 2_147_483_632..=2_147_483_635;
-const INT64_BLANKS: std::ops::RangeInclusive<u64> =
-    9_223_372_036_854_775_792..=9_223_372_036_854_775_795;
+const INT64_BLANKS: std::ops::RangeInclusive<u64> = 9_223_372_036_854_775_792..=9_223_372_036_854_775_795;
 const DOUBLE_BLANKS: std::ops::RangeInclusive<f64> = 140_737_488_355_328.0..=140_737_488_355_331.0;
 
 /// Keeps a 32-bit number unless it is a sentinel.
@@ -63,12 +62,7 @@ mod tests {
             assert_eq!(known_u64(value), None);
             assert_eq!(known_i64(i64::try_from(value).unwrap()), None);
         }
-        for value in [
-            140_737_488_355_328.0,
-            140_737_488_355_330.0,
-            f64::NAN,
-            f64::INFINITY,
-        ] {
+        for value in [140_737_488_355_328.0, 140_737_488_355_330.0, f64::NAN, f64::INFINITY] {
             assert_eq!(known_f64(value), None);
         }
         assert_eq!(known_u32(u32::MAX), None);

@@ -120,12 +120,7 @@ impl<A, B, T: Copy> Symbol<GetBy2<A, B, T>> {
 
 impl<A, B, C, T: Copy> Symbol<GetBy3<A, B, C, T>> {
     /// Asks for one value by three selectors.
-    pub(crate) fn read_by3(
-        &self,
-        device: Handle,
-        by: (A, B, C),
-        init: T,
-    ) -> Result<Option<T>, Error> {
+    pub(crate) fn read_by3(&self, device: Handle, by: (A, B, C), init: T) -> Result<Option<T>, Error> {
         let Some(function) = self.function else {
             return Ok(None);
         };
@@ -161,11 +156,7 @@ impl Symbol<GetText> {
         let mut buffer = [0_u8; TEXT_BYTES];
         // SAFETY: pointer and length describe `buffer`.
         let code = unsafe { function(device.0, buffer.as_mut_ptr().cast(), TEXT_BYTES as c_uint) };
-        Ok(if self.outcome(code)? {
-            text(&buffer)
-        } else {
-            None
-        })
+        Ok(if self.outcome(code)? { text(&buffer) } else { None })
     }
 }
 
@@ -177,19 +168,8 @@ impl<A> Symbol<GetTextBy<A>> {
         };
         let mut buffer = [0_u8; TEXT_BYTES];
         // SAFETY: pointer and length describe `buffer`; the selector is passed by value.
-        let code = unsafe {
-            function(
-                device.0,
-                by,
-                buffer.as_mut_ptr().cast(),
-                TEXT_BYTES as c_uint,
-            )
-        };
-        Ok(if self.outcome_by(code)? {
-            text(&buffer)
-        } else {
-            None
-        })
+        let code = unsafe { function(device.0, by, buffer.as_mut_ptr().cast(), TEXT_BYTES as c_uint) };
+        Ok(if self.outcome_by(code)? { text(&buffer) } else { None })
     }
 }
 
@@ -215,11 +195,7 @@ impl Symbol<SystemText> {
         let mut buffer = [0_u8; TEXT_BYTES];
         // SAFETY: pointer and length describe `buffer`.
         let code = unsafe { function(buffer.as_mut_ptr().cast(), TEXT_BYTES as c_uint) };
-        Ok(if self.outcome(code)? {
-            text(&buffer)
-        } else {
-            None
-        })
+        Ok(if self.outcome(code)? { text(&buffer) } else { None })
     }
 }
 
@@ -271,10 +247,7 @@ mod tests {
     fn a_function_that_the_library_lacks_gives_nothing() {
         type Get = unsafe extern "C" fn(nvmlDevice_t, *mut u32) -> nvmlReturn_t;
         let missing: Symbol<Get> = Symbol::new(&Err("no such symbol"), "nvmlDeviceGetSomething");
-        assert!(matches!(
-            missing.read(Handle(std::ptr::null_mut()), 7),
-            Ok(None)
-        ));
+        assert!(matches!(missing.read(Handle(std::ptr::null_mut()), 7), Ok(None)));
     }
 
     #[test]
@@ -285,17 +258,11 @@ mod tests {
         };
         let invalid = raw::nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;
         assert!(matches!(symbol.outcome_by(invalid), Ok(false)));
-        assert!(matches!(
-            symbol.outcome(invalid),
-            Err(Error::Unknown { code: 2, .. })
-        ));
+        assert!(matches!(symbol.outcome(invalid), Err(Error::Unknown { code: 2, .. })));
         assert!(matches!(
             symbol.outcome(raw::nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED),
             Ok(false)
         ));
-        assert!(matches!(
-            symbol.outcome(raw::nvmlReturn_enum_NVML_SUCCESS),
-            Ok(true)
-        ));
+        assert!(matches!(symbol.outcome(raw::nvmlReturn_enum_NVML_SUCCESS), Ok(true)));
     }
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nvml::{
-    Architecture, ClockReasons, ClockType, ComputeMode, EccCounter, EccError, Error, FieldId,
-    GpmMetric, MigMode, Nvml, PerfPolicy, TemperatureThreshold,
+    Architecture, ClockReasons, ClockType, ComputeMode, EccCounter, EccError, Error, FieldId, GpmMetric, MigMode, Nvml,
+    PerfPolicy, TemperatureThreshold,
 };
 use sim::{BoardState, Control, Scenario};
 
@@ -68,11 +68,7 @@ impl Simulated {
 }
 
 fn built_library() -> PathBuf {
-    let beside = std::env::current_exe()
-        .unwrap()
-        .parent()
-        .unwrap()
-        .join("libsim.so");
+    let beside = std::env::current_exe().unwrap().parent().unwrap().join("libsim.so");
     assert!(
         beside.exists(),
         "{} is missing: is sim's crate-type still cdylib?",
@@ -85,14 +81,8 @@ fn built_library() -> PathBuf {
 fn the_server_has_a_driver_and_eight_gpus() {
     let simulated = Simulated::new();
     let nvml = simulated.load();
-    assert_eq!(
-        nvml.driver_version().unwrap().as_deref(),
-        Some("570.133.20")
-    );
-    assert_eq!(
-        nvml.nvml_version().unwrap().as_deref(),
-        Some("12.570.133.20")
-    );
+    assert_eq!(nvml.driver_version().unwrap().as_deref(), Some("570.133.20"));
+    assert_eq!(nvml.nvml_version().unwrap().as_deref(), Some("12.570.133.20"));
     assert_eq!(nvml.cuda_version().unwrap(), Some((12, 8)));
     assert_eq!(nvml.device_count().unwrap(), 8);
     assert!(matches!(nvml.device(8), Err(Error::NoSuchDevice)));
@@ -105,28 +95,16 @@ fn a_gpu_tells_who_it_is() {
     for (index, board) in (0..).zip(simulated.scenario.boards()) {
         let device = nvml.device(index).unwrap();
         assert_eq!(device.uuid().unwrap().as_deref(), Some(board.uuid.as_str()));
-        assert_eq!(
-            device.serial().unwrap().as_deref(),
-            Some(board.serial.as_str())
-        );
-        assert_eq!(
-            device.name().unwrap().as_deref(),
-            Some("NVIDIA H100 80GB HBM3")
-        );
+        assert_eq!(device.serial().unwrap().as_deref(), Some(board.serial.as_str()));
+        assert_eq!(device.name().unwrap().as_deref(), Some("NVIDIA H100 80GB HBM3"));
         assert_eq!(device.minor_number().unwrap(), Some(index));
-        assert_eq!(
-            device.vbios_version().unwrap().as_deref(),
-            Some("96.00.89.00.01")
-        );
+        assert_eq!(device.vbios_version().unwrap().as_deref(), Some("96.00.89.00.01"));
         assert_eq!(device.architecture().unwrap(), Some(Architecture::Hopper));
         assert_eq!(device.compute_capability().unwrap(), Some((9, 0)));
         let pci = device.pci_info().unwrap().unwrap();
         assert_eq!(pci.bus_id, board.pci.nvml());
         assert_eq!(pci.kernel_address(), board.pci.kernel());
-        assert_eq!(
-            (pci.device_id, pci.subsystem_id),
-            (0x2330_10DE, 0x16C1_10DE)
-        );
+        assert_eq!((pci.device_id, pci.subsystem_id), (0x2330_10DE, 0x16C1_10DE));
         assert_eq!(
             device.mig_mode().unwrap(),
             Some(MigMode {
@@ -154,36 +132,24 @@ fn readings_are_those_of_the_scenario() {
                 (Some(want.gpu_util), Some(want.memory_util))
             );
             let memory = device.memory().unwrap().unwrap();
-            assert_eq!(
-                (memory.total, memory.used),
-                (want.memory_total, want.memory_used)
-            );
+            assert_eq!((memory.total, memory.used), (want.memory_total, want.memory_used));
             assert_eq!(
                 (memory.free, memory.reserved),
                 (want.memory_free, Some(want.memory_reserved))
             );
             assert_eq!(device.temperature().unwrap(), Some(want.temperature));
-            assert_eq!(
-                device.memory_temperature().unwrap(),
-                Some(want.memory_temperature)
-            );
+            assert_eq!(device.memory_temperature().unwrap(), Some(want.memory_temperature));
             assert_eq!(device.margin_temperature().unwrap(), Some(want.margin));
             assert_eq!(device.clock(ClockType::Sm).unwrap(), Some(want.sm_clock));
             assert_eq!(device.clock(ClockType::Memory).unwrap(), Some(2619));
             assert_eq!(device.power_usage().unwrap(), Some(want.power_mw));
             assert_eq!(device.power_instant().unwrap(), Some(want.power_mw));
             assert_eq!(device.energy_total().unwrap(), Some(want.energy_mj));
-            assert_eq!(
-                device.clock_reasons().unwrap(),
-                Some(ClockReasons(want.reasons))
-            );
+            assert_eq!(device.clock_reasons().unwrap(), Some(ClockReasons(want.reasons)));
             let thermal = device.violation(PerfPolicy::Thermal).unwrap().unwrap();
             assert_eq!(thermal.violation_ns, want.thermal_violation_ns);
             let link = device.pcie_link().unwrap();
-            assert_eq!(
-                (link.width, link.width_max),
-                (Some(want.pcie_width), Some(16))
-            );
+            assert_eq!((link.width, link.width_max), (Some(want.pcie_width), Some(16)));
             assert_eq!((link.generation, link.generation_max), (Some(5), Some(5)));
             assert_eq!(device.pcie_replays().unwrap(), Some(want.pcie_replays));
             let nvlink = device.nvlink_throughput(None).unwrap();
@@ -192,13 +158,8 @@ fn readings_are_those_of_the_scenario() {
                 (Some(want.nvlink_tx), Some(want.nvlink_rx))
             );
             let processes = device.compute_processes().unwrap().unwrap();
-            let pids: Vec<(u32, Option<u64>)> =
-                processes.iter().map(|p| (p.pid, p.used_memory)).collect();
-            let wanted: Vec<(u32, Option<u64>)> = want
-                .processes
-                .iter()
-                .map(|p| (p.pid, Some(p.memory)))
-                .collect();
+            let pids: Vec<(u32, Option<u64>)> = processes.iter().map(|p| (p.pid, p.used_memory)).collect();
+            let wanted: Vec<(u32, Option<u64>)> = want.processes.iter().map(|p| (p.pid, Some(p.memory))).collect();
             assert_eq!(pids, wanted);
             let samples = device.process_utilization(0).unwrap().unwrap();
             assert_eq!(samples.len(), want.processes.len());
@@ -211,27 +172,19 @@ fn limits_are_told() {
     let simulated = Simulated::new();
     let device = simulated.load().device(0).unwrap();
     assert_eq!(
-        device
-            .temperature_threshold(TemperatureThreshold::Shutdown)
-            .unwrap(),
+        device.temperature_threshold(TemperatureThreshold::Shutdown).unwrap(),
         Some(92)
     );
     assert_eq!(
-        device
-            .temperature_threshold(TemperatureThreshold::Slowdown)
-            .unwrap(),
+        device.temperature_threshold(TemperatureThreshold::Slowdown).unwrap(),
         Some(89)
     );
     assert_eq!(
-        device
-            .temperature_threshold(TemperatureThreshold::GpuMax)
-            .unwrap(),
+        device.temperature_threshold(TemperatureThreshold::GpuMax).unwrap(),
         Some(87)
     );
     assert_eq!(
-        device
-            .temperature_threshold(TemperatureThreshold::MemoryMax)
-            .unwrap(),
+        device.temperature_threshold(TemperatureThreshold::MemoryMax).unwrap(),
         Some(95)
     );
     let margins = device.margin_thresholds().unwrap();
@@ -242,20 +195,12 @@ fn limits_are_told() {
     assert_eq!(device.power_limit_enforced().unwrap(), Some(700_000));
     assert_eq!(device.power_limit_default().unwrap(), Some(700_000));
     assert_eq!(
-        device
-            .power_limit_range()
-            .unwrap()
-            .map(|range| (range.min, range.max)),
+        device.power_limit_range().unwrap().map(|range| (range.min, range.max)),
         Some((200_000, 700_000))
     );
     assert_eq!(device.clock_max(ClockType::Sm).unwrap(), Some(1980));
     assert_eq!(device.performance_state().unwrap(), Some(0));
-    assert!(
-        device
-            .bar1()
-            .unwrap()
-            .is_some_and(|bar1| bar1.total == 128 << 30)
-    );
+    assert!(device.bar1().unwrap().is_some_and(|bar1| bar1.total == 128 << 30));
 }
 
 #[test]
@@ -265,27 +210,16 @@ fn what_the_board_lacks_is_none_and_not_zero() {
     assert_eq!(device.fan_speed().unwrap(), None);
     assert_eq!(device.retired_pages().unwrap(), None);
     assert_eq!(device.nvlink_up(18).unwrap(), None);
-    assert_eq!(
-        device.gpu_instance_id().unwrap(),
-        None,
-        "the symbol is absent"
-    );
+    assert_eq!(device.gpu_instance_id().unwrap(), None, "the symbol is absent");
     assert_eq!(
         device.encoder_utilization().unwrap(),
         Some(0),
         "this one is there, and idle"
     );
     let values = device
-        .field_values(&[
-            FieldId::RETIRED_SBE,
-            FieldId::MEMORY_TEMP,
-            FieldId::new(9999),
-        ])
+        .field_values(&[FieldId::RETIRED_SBE, FieldId::MEMORY_TEMP, FieldId::new(9999)])
         .unwrap();
-    let known: Vec<bool> = values
-        .iter()
-        .map(|value| value.as_f64().is_some())
-        .collect();
+    let known: Vec<bool> = values.iter().map(|value| value.as_f64().is_some()).collect();
     assert_eq!(known, [false, true, false]);
 }
 
@@ -299,9 +233,7 @@ fn a_consumer_board_lacks_what_such_boards_lack() {
     assert_eq!(device.memory_temperature().unwrap(), None);
     assert_eq!(device.ecc_mode().unwrap(), None);
     assert_eq!(
-        device
-            .ecc_errors(EccError::Corrected, EccCounter::Volatile)
-            .unwrap(),
+        device.ecc_errors(EccError::Corrected, EccCounter::Volatile).unwrap(),
         None
     );
     assert_eq!(device.remapped_rows().unwrap(), None);
@@ -335,12 +267,7 @@ fn errors_and_rows_are_counted() {
     );
     let rows = device.remapped_rows().unwrap().unwrap();
     assert_eq!(
-        (
-            rows.correctable,
-            rows.uncorrectable,
-            rows.pending,
-            rows.failure
-        ),
+        (rows.correctable, rows.uncorrectable, rows.pending, rows.failure),
         (0, 1, true, false)
     );
     assert_eq!(device.recovery_action().unwrap(), Some(1));
@@ -348,10 +275,7 @@ fn errors_and_rows_are_counted() {
         .field_values(&[FieldId::REMAPPED_UNC, FieldId::ECC_DBE_VOL_TOTAL])
         .unwrap();
     assert_eq!(
-        fields
-            .iter()
-            .map(nvml::FieldValue::as_u64)
-            .collect::<Vec<_>>(),
+        fields.iter().map(nvml::FieldValue::as_u64).collect::<Vec<_>>(),
         [Some(1), Some(1)]
     );
 }
@@ -448,11 +372,7 @@ fn a_slow_gpu_does_not_slow_the_others() {
     let start = Instant::now();
     let thread = std::thread::spawn(move || slow.temperature().unwrap());
     assert!(quick.temperature().unwrap().is_some());
-    assert!(
-        start.elapsed() < Duration::from_millis(120),
-        "{:?}",
-        start.elapsed()
-    );
+    assert!(start.elapsed() < Duration::from_millis(120), "{:?}", start.elapsed());
     assert!(thread.join().unwrap().is_some());
     assert!(start.elapsed() >= Duration::from_millis(150));
 }
@@ -519,21 +439,13 @@ fn no_library_is_told_from_a_wrong_library() {
 #[test]
 fn a_driver_that_is_not_loaded_and_one_of_another_version_are_told_apart() {
     let failing = |code: u32| {
-        let text = Scenario::DEFAULT.replace(
-            "  loaded: -21d\n",
-            &format!("  loaded: -21d\n  init_error: {code}\n"),
-        );
+        let text = Scenario::DEFAULT.replace("  loaded: -21d\n", &format!("  loaded: -21d\n  init_error: {code}\n"));
         let simulated = Simulated::playing(&text);
         Nvml::load(Some(&simulated.path())).unwrap_err()
     };
     assert!(matches!(failing(9), Error::DriverNotLoaded));
     assert!(matches!(failing(18), Error::VersionMismatch));
-    assert!(matches!(
-        failing(4),
-        Error::NoPermission {
-            call: "nvmlInit_v2"
-        }
-    ));
+    assert!(matches!(failing(4), Error::NoPermission { call: "nvmlInit_v2" }));
     assert!(matches!(failing(17), Error::Unknown { code: 17, .. }));
 }
 

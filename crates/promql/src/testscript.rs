@@ -18,5 +18,5 @@ pub mod script;
 
 pub use mem::MemStore;
 pub use notation::{NotationError, Point, SeriesLine};
-pub use run::{Failure, Report, Skip, run};
+pub use run::{Failure, Report, Skip, run, script_options};
 pub use script::{Command, ScriptError, parse_script};

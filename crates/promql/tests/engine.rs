@@ -20,7 +20,7 @@ fn engine(options: EngineOptions) -> Engine {
 }
 
 #[track_caller]
-fn check(options: EngineOptions, query: &str, want: Expect) {
+fn check(options: EngineOptions, query: &str, want: &Expect) {
     let error = engine(options).range(query, 0, 600_000, 60_000, &Deadline::never());
     want.assert_eq(&error.map_or_else(|e| format!("{e}\n"), |_| "fine\n".to_owned()));
 }
@@ -31,7 +31,7 @@ fn experimental_parts_are_refused_as_prometheus_refuses_them() {
     check(
         plain(),
         "sum(mad_over_time(up[5m]))",
-        expect![[r#"
+        &expect![[r#"
             1:5: parse error: function "mad_over_time" is not enabled
               sum(mad_over_time(up[5m]))
                   ^^^^^^^^^^^^^^^^^^^^^
@@ -40,7 +40,7 @@ fn experimental_parts_are_refused_as_prometheus_refuses_them() {
     check(
         plain(),
         "limitk(1, up)",
-        expect![[r#"
+        &expect![[r#"
             1:1: parse error: limitk() is experimental and must be enabled with --enable-feature=promql-experimental-functions
               limitk(1, up)
               ^^^^^^^^^^^^^
@@ -49,7 +49,7 @@ fn experimental_parts_are_refused_as_prometheus_refuses_them() {
     check(
         plain(),
         "rate(x_total[5m] anchored)",
-        expect![[r#"
+        &expect![[r#"
             1:6: parse error: anchored modifier is experimental and not enabled
               rate(x_total[5m] anchored)
                    ^^^^^^^^^^^^^^^^^^^^
@@ -59,7 +59,7 @@ fn experimental_parts_are_refused_as_prometheus_refuses_them() {
         experimental: true,
         ..plain()
     };
-    check(experimental, "limitk(1, up)", expect!["fine\n"]);
+    check(experimental, "limitk(1, up)", &expect!["fine\n"]);
 }
 
 #[test]
@@ -67,11 +67,11 @@ fn a_range_query_gives_vectors_and_scalars_only() {
     check(
         EngineOptions::default(),
         "up[5m]",
-        expect![[r#"
+        &expect![[r#"
             invalid expression type "range vector" for range query, must be Scalar or instant Vector
         "#]],
     );
-    check(EngineOptions::default(), "1", expect!["fine\n"]);
+    check(EngineOptions::default(), "1", &expect!["fine\n"]);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn durations_that_cannot_be_are_refused() {
     check(
         EngineOptions::default(),
         "rate(x_total[5m - 10m])",
-        expect![[r#"
+        &expect![[r#"
             13:21: duration must be greater than 0
               rate(x_total[5m - 10m])
                            ^^^^^^^^
@@ -97,11 +97,11 @@ fn a_query_over_its_limit_of_values_ends() {
         check(
             small(20),
             query,
-            expect![[r#"
+            &expect![[r#"
                 query processing would load too many samples into memory in query execution
             "#]],
         );
-        check(small(1_000_000), query, expect!["fine\n"]);
+        check(small(1_000_000), query, &expect!["fine\n"]);
     }
 }
 

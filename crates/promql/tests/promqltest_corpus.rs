@@ -10,7 +10,7 @@ use std::{env, fs};
 
 use model::{Deadline, Labels, Millis, QueryEngine, QueryError};
 use promql::testscript::notation::parse_series;
-use promql::testscript::{MemStore, Point, Report, run};
+use promql::testscript::{MemStore, Point, Report, run, script_options};
 use promql::{Engine, EngineOptions};
 use serde_json::Value;
 
@@ -36,15 +36,6 @@ fn table(path: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The options that the scripts were written for.
-fn options() -> EngineOptions {
-    EngineOptions {
-        experimental: true,
-        delayed_name_removal: true,
-        ..EngineOptions::default()
-    }
-}
-
 #[test]
 fn scripts_give_what_prometheus_gives() {
     let Some(folder) = corpora() else { return };
@@ -62,7 +53,7 @@ fn scripts_give_what_prometheus_gives() {
             .map(|n| n.to_string_lossy().into_owned())
             .unwrap_or_default();
         let bytes = fs::read(file).expect("a corpus file can be read");
-        let report = run(&name, &String::from_utf8_lossy(&bytes), &options());
+        let report = run(&name, &String::from_utf8_lossy(&bytes), &script_options());
         let (failed, skipped) = (report.failures.len(), report.skipped.len());
         println!(
             "{name:28} {:7} {failed:7} {skipped:7} {:7}",
@@ -132,7 +123,7 @@ fn no_query_at_no_moment_panics() {
     }
     let limits = EngineOptions {
         samples_max: 100_000,
-        ..options()
+        ..script_options()
     };
     let engine = Engine::new(Arc::new(store), limits);
     let moments: [Millis; 8] = [0, 1, -1, 2500, 1 << 40, -(1 << 40), Millis::MAX, Millis::MIN];

@@ -22,7 +22,6 @@ pub struct Cli {
 
 /// Levels of the program's own log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum LogLevel {
     Error,
     Warn,

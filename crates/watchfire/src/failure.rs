@@ -37,8 +37,16 @@ mod tests {
 
     #[test]
     fn causes_and_hints_stand_below_the_error() {
-        let hinted = Hinted { message: "no permission".into(), hint: "run as root".into() };
-        let error = Err::<(), _>(anyhow::Error::new(hinted)).context("cannot open /dev/kmsg").expect_err("an error");
-        assert_eq!(render(&error), "error: cannot open /dev/kmsg\n  because: no permission\n  hint: run as root\n");
+        let hinted = Hinted {
+            message: "no permission".into(),
+            hint: "run as root".into(),
+        };
+        let error = Err::<(), _>(anyhow::Error::new(hinted))
+            .context("cannot open /dev/kmsg")
+            .expect_err("an error");
+        assert_eq!(
+            render(&error),
+            "error: cannot open /dev/kmsg\n  because: no permission\n  hint: run as root\n"
+        );
     }
 }

@@ -5,9 +5,9 @@
 
 mod cli;
 mod command;
-mod process;
 mod failure;
 mod logging;
+mod process;
 
 use std::process::ExitCode;
 
@@ -32,5 +32,9 @@ fn main() -> ExitCode {
 fn usage(error: &clap::Error) -> ExitCode {
     // A closed pipe takes no help text; there is nobody left to tell.
     let _ = error.print();
-    if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
+    if error.use_stderr() {
+        ExitCode::from(2)
+    } else {
+        ExitCode::SUCCESS
+    }
 }

@@ -1,14 +1,14 @@
 //! The processes that stay: agent, hub, and both in one.
 
-pub mod sources;
-mod shipped;
+mod agent;
+mod alerting;
+mod demo;
+mod hub;
 mod own_metrics;
 mod settings;
-mod alerting;
-mod agent;
-mod hub;
+mod shipped;
+pub mod sources;
 mod store;
-mod demo;
 
 use std::path::{Path, PathBuf};
 use std::sync::Once;

@@ -26,7 +26,10 @@ fn folder() -> tempfile::TempDir {
 fn an_address_off_loopback_needs_a_word() {
     let data = folder();
     let data = data.path().to_str().expect("a path of text");
-    check(&["run", "--data", data, "--listen", "0.0.0.0:0"], &["0.0.0.0:0", "insecure", "127.0.0.1"]);
+    check(
+        &["run", "--data", data, "--listen", "0.0.0.0:0"],
+        &["0.0.0.0:0", "insecure", "127.0.0.1"],
+    );
     check(&["hub", "--data", data, "--listen", "[::]:0"], &["insecure"]);
     check(&["agent", "--listen", "0.0.0.0:0"], &["insecure"]);
 }
@@ -37,7 +40,10 @@ fn a_taken_port_is_named() {
     let address = taken.local_addr().expect("its address").to_string();
     let data = folder();
     let data = data.path().to_str().expect("a path of text");
-    check(&["run", "--data", data, "--listen", &address], &[&address, "taken", "--listen"]);
+    check(
+        &["run", "--data", data, "--listen", &address],
+        &[&address, "taken", "--listen"],
+    );
     check(&["agent", "--listen", &address], &[&address, "taken"]);
 }
 
@@ -49,7 +55,10 @@ fn a_data_folder_that_cannot_be_written_is_named() {
     std::fs::write(&path, "x").expect("a file");
     let path = path.to_str().expect("a path of text");
     check(&["run", "--data", path, "--listen", "127.0.0.1:0"], &[path]);
-    check(&["hub", "--data", "/proc/nowhere", "--listen", "127.0.0.1:0"], &["/proc/nowhere"]);
+    check(
+        &["hub", "--data", "/proc/nowhere", "--listen", "127.0.0.1:0"],
+        &["/proc/nowhere"],
+    );
 }
 
 #[test]
@@ -68,16 +77,37 @@ fn a_broken_configuration_is_shown_with_its_place() {
     let path = file.to_str().expect("a path of text");
     for (text, words) in [
         ("prometeus: {}\n", &["watchfire.yml:1:1", "prometheus"][..]),
-        ("prometheus:\n  scrape_configs:\n    - job_name: a\n      scrape_intervall: 5s\n", &["watchfire.yml:4:7", "scrape_interval", "^"]),
+        (
+            "prometheus:\n  scrape_configs:\n    - job_name: a\n      scrape_intervall: 5s\n",
+            &["watchfire.yml:4:7", "scrape_interval", "^"],
+        ),
         ("listen: [\n", &["watchfire.yml:"]),
         ("prometheus:\n  rule_files: [rules.yml]\n", &["rules.yml"]),
     ] {
         std::fs::write(&file, text).expect("a file");
-        std::fs::write(data.path().join("rules.yml"), "groups: [{name: g, rules: [{alert: A, expr: 'up ==='}]}]\n").expect("a file");
+        std::fs::write(
+            data.path().join("rules.yml"),
+            "groups: [{name: g, rules: [{alert: A, expr: 'up ==='}]}]\n",
+        )
+        .expect("a file");
         let store = data.path().join("data");
-        check(&["hub", "--config", path, "--data", store.to_str().expect("text"), "--listen", "127.0.0.1:0"], words);
+        check(
+            &[
+                "hub",
+                "--config",
+                path,
+                "--data",
+                store.to_str().expect("text"),
+                "--listen",
+                "127.0.0.1:0",
+            ],
+            words,
+        );
     }
-    check(&["hub", "--config", "/nonexistent/w.yml", "--listen", "127.0.0.1:0"], &["/nonexistent/w.yml"]);
+    check(
+        &["hub", "--config", "/nonexistent/w.yml", "--listen", "127.0.0.1:0"],
+        &["/nonexistent/w.yml"],
+    );
 }
 
 #[test]
@@ -89,7 +119,10 @@ fn a_missing_source_is_said_once_and_ends_nothing() {
     for _ in 0..3 {
         let page = agent.get("/metrics").expect("a page").body;
         assert!(page.contains("watchfire_collector_up{collector=\"gpu\"} 0"), "{page}");
-        assert!(page.contains("watchfire_collector_up{collector=\"kernel\"} 0"), "{page}");
+        assert!(
+            page.contains("watchfire_collector_up{collector=\"kernel\"} 0"),
+            "{page}"
+        );
         assert!(page.contains("node_memory_MemTotal_bytes "), "{page}");
         assert!(!page.contains("DCGM_FI_"), "a GPU that is not there has no series");
     }

@@ -43,7 +43,11 @@ async fn one(State(agent): State<Arc<Agent>>, Path(name): Path<String>) -> Respo
         Some(page) => metrics_page(page),
         None => {
             let known: Vec<&str> = agent.sources.keys().copied().collect();
-            (StatusCode::NOT_FOUND, format!("no source {name:?} here; there are: {}\n", known.join(", "))).into_response()
+            (
+                StatusCode::NOT_FOUND,
+                format!("no source {name:?} here; there are: {}\n", known.join(", ")),
+            )
+                .into_response()
         }
     })
     .await
@@ -52,13 +56,20 @@ async fn one(State(agent): State<Arc<Agent>>, Path(name): Path<String>) -> Respo
 /// Collectors read files: off the threads that answer requests.
 async fn blocking(make: impl FnOnce() -> Response + Send + 'static) -> Response {
     tokio::task::spawn_blocking(make).await.unwrap_or_else(|error| {
-        (StatusCode::INTERNAL_SERVER_ERROR, format!("the page's thread ended early: {error}\n")).into_response()
+        (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("the page's thread ended early: {error}\n"),
+        )
+            .into_response()
     })
 }
 
 async fn index(State(agent): State<Arc<Agent>>) -> Html<String> {
-    let links: String =
-        agent.sources.keys().map(|name| format!("<li><a href=\"/metrics/{name}\">/metrics/{name}</a></li>")).collect();
+    let links: String = agent
+        .sources
+        .keys()
+        .map(|name| format!("<li><a href=\"/metrics/{name}\">/metrics/{name}</a></li>"))
+        .collect();
     Html(format!(
         "<!doctype html><html lang=\"en\"><title>Watchfire agent</title><h1>Watchfire agent</h1>\
          <ul><li><a href=\"/metrics\">/metrics</a></li>{links}</ul></html>"

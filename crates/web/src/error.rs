@@ -15,7 +15,11 @@ pub struct ApiError {
 impl ApiError {
     /// A wrong parameter or body.
     pub fn bad_data(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, kind: "bad_data", message: message.into() }
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            kind: "bad_data",
+            message: message.into(),
+        }
     }
 
     /// A wrong parameter, named as Prometheus names it.
@@ -25,17 +29,29 @@ impl ApiError {
 
     /// There is no such thing.
     pub fn not_found(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::NOT_FOUND, kind: "not_found", message: message.into() }
+        Self {
+            status: StatusCode::NOT_FOUND,
+            kind: "not_found",
+            message: message.into(),
+        }
     }
 
     /// Not now.
     pub fn unavailable(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::SERVICE_UNAVAILABLE, kind: "unavailable", message: message.into() }
+        Self {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            kind: "unavailable",
+            message: message.into(),
+        }
     }
 
     /// A fault of this server.
     pub fn internal(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::INTERNAL_SERVER_ERROR, kind: "internal", message: message.into() }
+        Self {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            kind: "internal",
+            message: message.into(),
+        }
     }
 }
 
@@ -67,6 +83,11 @@ impl From<StoreError> for ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let body = serde_json::json!({"status": "error", "errorType": self.kind, "error": self.message});
-        (self.status, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+        (
+            self.status,
+            [(header::CONTENT_TYPE, "application/json")],
+            body.to_string(),
+        )
+            .into_response()
     }
 }

@@ -51,7 +51,7 @@ pub struct Hub {
     /// The rules.
     pub rules: Arc<rules::Manager>,
     /// Alerts on their way to people.
-    pub alerts: Arc<alerts::Manager>,
+    pub alerts: alerts::Manager,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// This hub's own metrics.
@@ -111,7 +111,10 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/api/watchfire/v1/notifications", get(alerts::notifications))
         .route("/metrics", get(move || async move { metrics_page(&own.own_metrics) }))
         .route("/-/healthy", get(|| async { "Watchfire is healthy.\n" }))
-        .route("/-/ready", get(move || async move { ready_answer(ready.ready.load(Ordering::Acquire)) }))
+        .route(
+            "/-/ready",
+            get(move || async move { ready_answer(ready.ready.load(Ordering::Acquire)) }),
+        )
         .route("/-/reload", post(move || reload_answer(reload)))
         .route("/api/{*rest}", get(no_such_api).post(no_such_api))
         .fallback(page::page)
@@ -127,23 +130,36 @@ fn ready_answer(ready: bool) -> Response {
     if ready {
         "Watchfire is ready.\n".into_response()
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "Watchfire is replaying its log and not ready yet.\n").into_response()
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "Watchfire is replaying its log and not ready yet.\n",
+        )
+            .into_response()
     }
 }
 
 /// A page of metrics in the text format.
 pub fn metrics_page(page: &MetricsPage) -> Response {
-    ([(header::CONTENT_TYPE, exposition::Format::Text.content_type())], page()).into_response()
+    (
+        [(header::CONTENT_TYPE, exposition::Format::Text.content_type())],
+        page(),
+    )
+        .into_response()
 }
 
 async fn reload_answer(hub: Arc<Hub>) -> Response {
     let outcome = tokio::task::spawn_blocking(move || (hub.reload)()).await;
     match outcome {
         Ok(Ok(())) => "".into_response(),
-        Ok(Err(reason)) => {
-            (StatusCode::INTERNAL_SERVER_ERROR, format!("the configuration was not reloaded, the old one stays: {reason}\n"))
-                .into_response()
-        }
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("the reload ended early: {error}\n")).into_response(),
+        Ok(Err(reason)) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("the configuration was not reloaded, the old one stays: {reason}\n"),
+        )
+            .into_response(),
+        Err(error) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("the reload ended early: {error}\n"),
+        )
+            .into_response(),
     }
 }

@@ -128,7 +128,9 @@ fn put_float(out: &mut String, value: f64) {
     if value.is_finite() && value != 0.0 && !(1e-6..1e21).contains(&size) {
         let text = format!("{value:e}");
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
+        let (sign, digits) = exponent
+            .strip_prefix('-')
+            .map_or(('+', exponent), |digits| ('-', digits));
         let _ = write!(out, "{mantissa}e{sign}{digits:0>2}");
     } else {
         let _ = write!(out, "{}", model::number::Plain(value));
@@ -167,18 +169,35 @@ mod tests {
 
     #[track_caller]
     fn check(value: Value, want: &str) {
-        let body = query_body(&QueryOutcome { value, warnings: vec![], infos: vec![], samples_read: 0 });
+        let body = query_body(&QueryOutcome {
+            value,
+            warnings: vec![],
+            infos: vec![],
+            samples_read: 0,
+        });
         assert_eq!(body, format!(r#"{{"status":"success","data":{{{want}}}}}"#));
         serde_json::from_str::<serde_json::Value>(&body).expect("an answer is JSON");
     }
 
     #[test]
     fn values_are_written_as_prometheus_writes_them() {
-        check(Value::Scalar(Sample { time: 1500, value: 1.0 }), r#""resultType":"scalar","result":[1.5,"1"]"#);
-        check(Value::Text(0, "a\"b\n".into()), r#""resultType":"string","result":[0,"a\"b\n"]"#);
+        check(
+            Value::Scalar(Sample { time: 1500, value: 1.0 }),
+            r#""resultType":"scalar","result":[1.5,"1"]"#,
+        );
+        check(
+            Value::Text(0, "a\"b\n".into()),
+            r#""resultType":"string","result":[0,"a\"b\n"]"#,
+        );
         let labels = Labels::from_pairs([("__name__", "up"), ("job", "x\\y")]);
         check(
-            Value::Vector(vec![(labels.clone(), Sample { time: 1_764_530_000_120, value: f64::INFINITY })]),
+            Value::Vector(vec![(
+                labels.clone(),
+                Sample {
+                    time: 1_764_530_000_120,
+                    value: f64::INFINITY,
+                },
+            )]),
             r#""resultType":"vector","result":[{"metric":{"__name__":"up","job":"x\\y"},"value":[1764530000.12,"+Inf"]}]"#,
         );
         let mut column = Column::default();

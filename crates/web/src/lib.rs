@@ -5,13 +5,13 @@
 //!
 //! What is deliberately absent: the stores and the collectors. Pages of metrics come in as functions.
 
-pub mod hub;
 pub mod agent;
 mod api;
-mod params;
-mod json;
 mod error;
+pub mod hub;
+mod json;
 mod page;
+mod params;
 mod serve;
 
 pub use agent::{Agent, MetricsPage};

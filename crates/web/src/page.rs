@@ -29,7 +29,11 @@ pub async fn page(uri: Uri) -> Response {
 
 fn asset(path: &str, file: rust_embed::EmbeddedFile) -> Response {
     // Vite names assets by their content, so they never change under one address.
-    let cache = if path.starts_with("assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
+    let cache = if path.starts_with("assets/") {
+        "public, max-age=31536000, immutable"
+    } else {
+        "no-cache"
+    };
     (
         [
             (header::CONTENT_TYPE, content_type(path)),

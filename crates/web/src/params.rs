@@ -28,7 +28,9 @@ impl<S: Send + Sync> FromRequest<S> for Params {
         if request.method() == Method::POST && is_form {
             let body: Bytes = axum::body::to_bytes(request.into_body(), FORM_BYTES_MAX)
                 .await
-                .map_err(|e| ApiError::bad_data(format!("cannot read the form (at most {FORM_BYTES_MAX} bytes): {e}")))?;
+                .map_err(|e| {
+                    ApiError::bad_data(format!("cannot read the form (at most {FORM_BYTES_MAX} bytes): {e}"))
+                })?;
             // The body goes first: its value wins where both name a parameter.
             let mut all = parse_form(&body);
             all.append(&mut pairs);
@@ -39,13 +41,18 @@ impl<S: Send + Sync> FromRequest<S> for Params {
 }
 
 fn parse_form(bytes: &[u8]) -> Vec<(String, String)> {
-    form_urlencoded::parse(bytes).map(|(n, v)| (n.into_owned(), v.into_owned())).collect()
+    form_urlencoded::parse(bytes)
+        .map(|(n, v)| (n.into_owned(), v.into_owned()))
+        .collect()
 }
 
 impl Params {
     /// The first value of a parameter; an empty one counts as absent.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(n, v)| n == name && !v.is_empty()).map(|(_, v)| v.as_str())
+        self.0
+            .iter()
+            .find(|(n, v)| n == name && !v.is_empty())
+            .map(|(_, v)| v.as_str())
     }
 
     /// Every value of a parameter.
@@ -55,7 +62,9 @@ impl Params {
 
     /// A moment, or `default` where it is not given.
     pub fn time(&self, name: &str, default: Millis) -> Result<Millis, ApiError> {
-        self.get(name).map_or(Ok(default), |text| parse_time(text).map_err(|e| ApiError::parameter(name, e)))
+        self.get(name).map_or(Ok(default), |text| {
+            parse_time(text).map_err(|e| ApiError::parameter(name, e))
+        })
     }
 
     /// A moment that must be given.
@@ -66,12 +75,16 @@ impl Params {
 
     /// A span in milliseconds, from `15s` or a number of seconds.
     pub fn duration(&self, name: &str) -> Result<Option<Millis>, ApiError> {
-        self.get(name).map(|text| parse_span(text).map_err(|e| ApiError::parameter(name, e))).transpose()
+        self.get(name)
+            .map(|text| parse_span(text).map_err(|e| ApiError::parameter(name, e)))
+            .transpose()
     }
 
     /// How many entries the answer may have at most; 0 and absent are no limit.
     pub fn limit(&self) -> Result<usize, ApiError> {
-        let Some(text) = self.get("limit") else { return Ok(usize::MAX) };
+        let Some(text) = self.get("limit") else {
+            return Ok(usize::MAX);
+        };
         match text.parse::<usize>() {
             Ok(0) => Ok(usize::MAX),
             Ok(limit) => Ok(limit),
@@ -92,12 +105,18 @@ impl Params {
 fn parse_selector(text: &str) -> Result<Vec<Vec<Matcher>>, ApiError> {
     let expr = promql::parse(text).map_err(|e| ApiError::parameter("match[]", e.render(text)))?;
     let promql::ast::ExprKind::Vector(selector) = expr.kind else {
-        return Err(ApiError::parameter("match[]", format!("not a series selector: {text:?}")));
+        return Err(ApiError::parameter(
+            "match[]",
+            format!("not a series selector: {text:?}"),
+        ));
     };
     let mut all = vec![selector.matchers];
     all.extend(selector.or_matchers);
     if all.iter().any(|matchers| matchers.iter().all(Matcher::matches_empty)) {
-        return Err(ApiError::parameter("match[]", "match[] must contain at least one non-empty matcher"));
+        return Err(ApiError::parameter(
+            "match[]",
+            "match[] must contain at least one non-empty matcher",
+        ));
     }
     Ok(all)
 }

@@ -58,12 +58,8 @@ pub unsafe extern "C" fn nvmlDeviceGetMemoryErrorCounter(
 ) -> nvmlReturn_t {
     let get = |gpu: &Gpu| match location {
         raw::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_DRAM => total(gpu, error, counter),
-        raw::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_SRAM => {
-            total(gpu, error, counter).map(|_| 0)
-        }
-        location if location < raw::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_COUNT => {
-            Err(NOT_SUPPORTED)
-        }
+        raw::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_SRAM => total(gpu, error, counter).map(|_| 0),
+        location if location < raw::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_COUNT => Err(NOT_SUPPORTED),
         _ => Err(INVALID_ARGUMENT),
     };
     // SAFETY: the header asks for a pointer to an unsigned long long.
@@ -91,11 +87,7 @@ pub unsafe extern "C" fn nvmlDeviceGetDetailedEccErrors(
     code(unsafe { super::get(device, out, get) })
 }
 
-pub(super) fn total(
-    gpu: &Gpu,
-    error: raw::nvmlMemoryErrorType_t,
-    counter: raw::nvmlEccCounterType_t,
-) -> Answer<u64> {
+pub(super) fn total(gpu: &Gpu, error: raw::nvmlMemoryErrorType_t, counter: raw::nvmlEccCounterType_t) -> Answer<u64> {
     datacenter(gpu)?;
     let corrected = match error {
         raw::nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_CORRECTED => true,
@@ -109,9 +101,7 @@ pub(super) fn total(
     };
     match counter {
         raw::nvmlEccCounterType_enum_NVML_VOLATILE_ECC => Ok(now),
-        raw::nvmlEccCounterType_enum_NVML_AGGREGATE_ECC => {
-            Ok(now + if corrected { CORRECTED_BEFORE } else { 0 })
-        }
+        raw::nvmlEccCounterType_enum_NVML_AGGREGATE_ECC => Ok(now + if corrected { CORRECTED_BEFORE } else { 0 }),
         _ => Err(INVALID_ARGUMENT),
     }
 }

@@ -62,13 +62,7 @@ pub unsafe extern "C" fn nvmlEventSetCreate(out: *mut nvmlEventSet_t) -> nvmlRet
 /// Vendor's function of this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlEventSetFree(set: nvmlEventSet_t) -> nvmlReturn_t {
-    code(simulator::scenario().and_then(|_| {
-        sets()
-            .sets
-            .remove(&set.addr())
-            .map(|_| ())
-            .ok_or(INVALID_ARGUMENT)
-    }))
+    code(simulator::scenario().and_then(|_| sets().sets.remove(&set.addr()).map(|_| ()).ok_or(INVALID_ARGUMENT)))
 }
 
 /// Vendor's function of this name: events from now on.
@@ -89,10 +83,7 @@ fn register(device: nvmlDevice_t, types: u64, set: nvmlEventSet_t) -> Answer<()>
     let mut sets = sets();
     let set = sets.sets.get_mut(&set.addr()).ok_or(INVALID_ARGUMENT)?;
     let now_ms = simulator::scenario_ms();
-    let next = gpu
-        .scenario
-        .faults()
-        .partition_point(|fault| fault.begun_by(now_ms));
+    let next = gpu.scenario.faults().partition_point(|fault| fault.begun_by(now_ms));
     set.retain(|registered| registered.gpu != gpu.index);
     set.push(Registered {
         gpu: gpu.index,

@@ -22,11 +22,7 @@ pub unsafe extern "C" fn nvmlDeviceGetFieldValues(
 /// # Safety
 ///
 /// There are `count` structures at `values`, if that is not null.
-unsafe fn fill(
-    device: nvmlDevice_t,
-    count: c_int,
-    values: *mut raw::nvmlFieldValue_t,
-) -> Answer<()> {
+unsafe fn fill(device: nvmlDevice_t, count: c_int, values: *mut raw::nvmlFieldValue_t) -> Answer<()> {
     let gpu = Gpu::open(device)?;
     let Ok(count @ 1..) = usize::try_from(count) else {
         return Err(INVALID_ARGUMENT);
@@ -67,10 +63,7 @@ impl Number {
             }
             Self::Ullong(number) => {
                 value.ullVal = number;
-                (
-                    raw::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG,
-                    value,
-                )
+                (raw::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG, value)
             }
             Self::Int(number) => {
                 value.siVal = number;
@@ -100,24 +93,12 @@ fn field(gpu: &Gpu, id: u32, scope: u32) -> Answer<Number> {
     let volatile = raw::nvmlEccCounterType_enum_NVML_VOLATILE_ECC;
     let aggregate = raw::nvmlEccCounterType_enum_NVML_AGGREGATE_ECC;
     match id {
-        field_id::NVML_FI_DEV_ECC_CURRENT | field_id::NVML_FI_DEV_ECC_PENDING => {
-            datacenter(Uint(1))
-        }
-        field_id::NVML_FI_DEV_ECC_SBE_VOL_TOTAL | field_id::NVML_FI_DEV_ECC_SBE_VOL_DEV => {
-            ecc(corrected, volatile)
-        }
-        field_id::NVML_FI_DEV_ECC_DBE_VOL_TOTAL | field_id::NVML_FI_DEV_ECC_DBE_VOL_DEV => {
-            ecc(uncorrected, volatile)
-        }
-        field_id::NVML_FI_DEV_ECC_SBE_AGG_TOTAL | field_id::NVML_FI_DEV_ECC_SBE_AGG_DEV => {
-            ecc(corrected, aggregate)
-        }
-        field_id::NVML_FI_DEV_ECC_DBE_AGG_TOTAL | field_id::NVML_FI_DEV_ECC_DBE_AGG_DEV => {
-            ecc(uncorrected, aggregate)
-        }
-        field_id::NVML_FI_DEV_MEMORY_TEMP => {
-            datacenter(Uint(state.memory_temperature.cast_unsigned()))
-        }
+        field_id::NVML_FI_DEV_ECC_CURRENT | field_id::NVML_FI_DEV_ECC_PENDING => datacenter(Uint(1)),
+        field_id::NVML_FI_DEV_ECC_SBE_VOL_TOTAL | field_id::NVML_FI_DEV_ECC_SBE_VOL_DEV => ecc(corrected, volatile),
+        field_id::NVML_FI_DEV_ECC_DBE_VOL_TOTAL | field_id::NVML_FI_DEV_ECC_DBE_VOL_DEV => ecc(uncorrected, volatile),
+        field_id::NVML_FI_DEV_ECC_SBE_AGG_TOTAL | field_id::NVML_FI_DEV_ECC_SBE_AGG_DEV => ecc(corrected, aggregate),
+        field_id::NVML_FI_DEV_ECC_DBE_AGG_TOTAL | field_id::NVML_FI_DEV_ECC_DBE_AGG_DEV => ecc(uncorrected, aggregate),
+        field_id::NVML_FI_DEV_MEMORY_TEMP => datacenter(Uint(state.memory_temperature.cast_unsigned())),
         field_id::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION => Ok(Ullong(state.energy_mj)),
         field_id::NVML_FI_DEV_POWER_AVERAGE | field_id::NVML_FI_DEV_POWER_INSTANT if scope == 0 => {
             Ok(Uint(state.power_mw))
@@ -136,22 +117,14 @@ fn field(gpu: &Gpu, id: u32, scope: u32) -> Answer<Number> {
         | field_id::NVML_FI_DEV_PERF_POLICY_LOW_UTILIZATION
         | field_id::NVML_FI_DEV_PERF_POLICY_RELIABILITY
         | field_id::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN => Ok(Ullong(0)),
-        field_id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN => {
-            Ok(Ullong(state.thermal_violation_ns))
-        }
-        field_id::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN => {
-            Ok(Ullong(state.hw_thermal_ns))
-        }
+        field_id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN => Ok(Ullong(state.thermal_violation_ns)),
+        field_id::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN => Ok(Ullong(state.hw_thermal_ns)),
         field_id::NVML_FI_DEV_NVLINK_LINK_COUNT => match kind.nvlinks {
             0 => Err(NOT_SUPPORTED),
             count => Ok(Uint(count)),
         },
-        field_id::NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON if kind.nvlinks > 0 => {
-            Ok(Uint(kind.nvlink_mbps))
-        }
-        field_id::NVML_FI_DEV_NVLINK_GET_SPEED => {
-            links::link(gpu, scope).map(|()| Uint(kind.nvlink_mbps))
-        }
+        field_id::NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON if kind.nvlinks > 0 => Ok(Uint(kind.nvlink_mbps)),
+        field_id::NVML_FI_DEV_NVLINK_GET_SPEED => links::link(gpu, scope).map(|()| Uint(kind.nvlink_mbps)),
         field_id::NVML_FI_DEV_NVLINK_GET_STATE => links::link(gpu, scope).map(|()| Uint(1)),
         field_id::NVML_FI_DEV_NVLINK_GET_VERSION => links::link(gpu, scope).map(|()| Uint(4)),
         field_id::NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL
@@ -166,33 +139,26 @@ fn field(gpu: &Gpu, id: u32, scope: u32) -> Answer<Number> {
         field_id::NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY
         | field_id::NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY
         | field_id::NVML_FI_DEV_NVLINK_ERROR_DL_CRC => links::link(gpu, scope).map(|()| Ullong(0)),
-        field_id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX => {
-            throughput(gpu, scope, state.nvlink_tx, 1.0)
-        }
-        field_id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX => {
-            throughput(gpu, scope, state.nvlink_rx, 1.0)
-        }
-        field_id::NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_TX => {
-            throughput(gpu, scope, state.nvlink_tx, RAW_OVER_DATA)
-        }
-        field_id::NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX => {
-            throughput(gpu, scope, state.nvlink_rx, RAW_OVER_DATA)
-        }
+        field_id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX => throughput(gpu, scope, state.nvlink_tx, 1.0),
+        field_id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX => throughput(gpu, scope, state.nvlink_rx, 1.0),
+        field_id::NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_TX => throughput(gpu, scope, state.nvlink_tx, RAW_OVER_DATA),
+        field_id::NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX => throughput(gpu, scope, state.nvlink_rx, RAW_OVER_DATA),
         field_id::NVML_FI_DEV_REMAPPED_COR => datacenter(Uint(state.remapped_correctable)),
         field_id::NVML_FI_DEV_REMAPPED_UNC => datacenter(Uint(state.remapped_uncorrectable)),
         field_id::NVML_FI_DEV_REMAPPED_PENDING => datacenter(Uint(state.remapped_pending.into())),
         field_id::NVML_FI_DEV_REMAPPED_FAILURE => datacenter(Uint(state.remapped_failure.into())),
         field_id::NVML_FI_DEV_PCIE_REPLAY_COUNTER => Ok(Uint(state.pcie_replays)),
-        field_id::NVML_FI_DEV_PCIE_COUNT_CORRECTABLE_ERRORS
-        | field_id::NVML_FI_DEV_PCIE_COUNT_NAKS_RECEIVED => Ok(Uint(state.pcie_replays)),
-        field_id::NVML_FI_DEV_PCIE_COUNT_NON_FATAL_ERROR
-        | field_id::NVML_FI_DEV_PCIE_COUNT_FATAL_ERROR => Ok(Uint(0)),
+        field_id::NVML_FI_DEV_PCIE_COUNT_CORRECTABLE_ERRORS | field_id::NVML_FI_DEV_PCIE_COUNT_NAKS_RECEIVED => {
+            Ok(Uint(state.pcie_replays))
+        }
+        field_id::NVML_FI_DEV_PCIE_COUNT_NON_FATAL_ERROR | field_id::NVML_FI_DEV_PCIE_COUNT_FATAL_ERROR => Ok(Uint(0)),
         field_id::NVML_FI_DEV_PCIE_COUNT_TX_BYTES => Ok(Ullong(state.pcie_tx)),
         field_id::NVML_FI_DEV_PCIE_COUNT_RX_BYTES => Ok(Ullong(state.pcie_rx)),
         field_id::NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT => Ok(limit(kind.temperature.shutdown)),
         field_id::NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT => Ok(limit(kind.temperature.slowdown)),
-        field_id::NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT
-        | field_id::NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT => Ok(Int(0)),
+        field_id::NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT | field_id::NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT => {
+            Ok(Int(0))
+        }
         field_id::NVML_FI_DEV_GET_GPU_RECOVERY_ACTION => Ok(Uint(recovery_action(gpu))),
         1..field_id::NVML_FI_MAX => Err(NOT_SUPPORTED),
         _ => Err(INVALID_ARGUMENT),

@@ -7,9 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use nvml_wrapper_sys::bindings::{self as raw, nvmlDevice_t, nvmlGpmSample_t, nvmlReturn_t};
 
 use super::simulator::{self, Gpu};
-use super::{
-    Answer, GPU_IS_LOST, INVALID_ARGUMENT, NOT_SUPPORTED, SUCCESS, VERSION_MISMATCH, code, put,
-};
+use super::{Answer, GPU_IS_LOST, INVALID_ARGUMENT, NOT_SUPPORTED, SUCCESS, VERSION_MISMATCH, code, put};
 use crate::load::Load;
 use crate::scenario::Scenario;
 
@@ -110,10 +108,7 @@ fn take(device: nvmlDevice_t, sample: nvmlGpmSample_t) -> Answer<()> {
         return Err(NOT_SUPPORTED);
     }
     let mut samples = samples();
-    let slot = samples
-        .samples
-        .get_mut(&sample.addr())
-        .ok_or(INVALID_ARGUMENT)?;
+    let slot = samples.samples.get_mut(&sample.addr()).ok_or(INVALID_ARGUMENT)?;
     *slot = Some((gpu.index, gpu.t_ms));
     Ok(())
 }
@@ -174,8 +169,7 @@ unsafe fn metrics(request: *mut raw::nvmlGpmMetricsGet_t) -> Answer<()> {
 fn mean_load(scenario: &Scenario, first: nvmlGpmSample_t, second: nvmlGpmSample_t) -> Answer<Load> {
     let (from, to) = {
         let samples = samples();
-        let taken =
-            |sample: nvmlGpmSample_t| samples.samples.get(&sample.addr()).copied().flatten();
+        let taken = |sample: nvmlGpmSample_t| samples.samples.get(&sample.addr()).copied().flatten();
         (
             taken(first).ok_or(INVALID_ARGUMENT)?,
             taken(second).ok_or(INVALID_ARGUMENT)?,

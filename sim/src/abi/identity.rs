@@ -6,8 +6,8 @@ use nvml_wrapper_sys::bindings::{self as raw, nvmlDevice_t, nvmlReturn_t};
 
 use super::simulator::Gpu;
 use super::{
-    Answer, INVALID_ARGUMENT, NOT_SUPPORTED, VERSION_MISMATCH, code, field_text, getters,
-    getters_pair, getters_text, put_text, structure_version,
+    Answer, INVALID_ARGUMENT, NOT_SUPPORTED, VERSION_MISMATCH, code, field_text, getters, getters_pair, getters_text,
+    put_text, structure_version,
 };
 use crate::scenario::Board;
 

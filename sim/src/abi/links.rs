@@ -30,12 +30,8 @@ getters_by! {
 /// In KiB per second.
 fn pcie_throughput(gpu: &Gpu, counter: raw::nvmlPcieUtilCounter_t) -> Answer<c_uint> {
     match counter {
-        raw::nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_TX_BYTES => {
-            Ok(round_u32(gpu.state.load.pcie_tx / 1024.0))
-        }
-        raw::nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_RX_BYTES => {
-            Ok(round_u32(gpu.state.load.pcie_rx / 1024.0))
-        }
+        raw::nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_TX_BYTES => Ok(round_u32(gpu.state.load.pcie_tx / 1024.0)),
+        raw::nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_RX_BYTES => Ok(round_u32(gpu.state.load.pcie_rx / 1024.0)),
         _ => Err(INVALID_ARGUMENT),
     }
 }
@@ -81,9 +77,7 @@ pub unsafe extern "C" fn nvmlDeviceGetNvLinkCapability(
         link(gpu, number)?;
         match capability {
             raw::nvmlNvLinkCapability_enum_NVML_NVLINK_CAP_SLI_BRIDGE => Ok(0),
-            capability if capability < raw::nvmlNvLinkCapability_enum_NVML_NVLINK_CAP_COUNT => {
-                Ok(1)
-            }
+            capability if capability < raw::nvmlNvLinkCapability_enum_NVML_NVLINK_CAP_COUNT => Ok(1),
             _ => Err(INVALID_ARGUMENT),
         }
     };

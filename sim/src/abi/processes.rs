@@ -5,10 +5,7 @@ use std::ffi::{c_uint, c_ulonglong};
 use nvml_wrapper_sys::bindings::{self as raw, nvmlDevice_t, nvmlReturn_t};
 
 use super::simulator::{self, Gpu};
-use super::{
-    Answer, INSUFFICIENT_SIZE, INVALID_ARGUMENT, NOT_FOUND, VERSION_MISMATCH, code, put,
-    structure_version,
-};
+use super::{Answer, INSUFFICIENT_SIZE, INVALID_ARGUMENT, NOT_FOUND, VERSION_MISMATCH, code, put, structure_version};
 
 /// Not under MIG.
 const NO_INSTANCE: c_uint = c_uint::MAX;
@@ -50,11 +47,7 @@ unsafe fn list(
     listed: bool,
 ) -> Answer<()> {
     let gpu = Gpu::open(device)?;
-    let processes = if listed {
-        gpu.state.processes.as_slice()
-    } else {
-        &[]
-    };
+    let processes = if listed { gpu.state.processes.as_slice() } else { &[] };
     let infos_of = processes.iter().map(|process| raw::nvmlProcessInfo_t {
         pid: process.pid,
         usedGpuMemory: process.memory,
@@ -70,11 +63,7 @@ unsafe fn list(
 /// # Safety
 ///
 /// `count` is null or says how many values there is room for at `out`.
-unsafe fn fill<T>(
-    count: *mut c_uint,
-    out: *mut T,
-    values: impl ExactSizeIterator<Item = T>,
-) -> Answer<()> {
+unsafe fn fill<T>(count: *mut c_uint, out: *mut T, values: impl ExactSizeIterator<Item = T>) -> Answer<()> {
     if count.is_null() {
         return Err(INVALID_ARGUMENT);
     }
@@ -124,12 +113,7 @@ unsafe fn utilization(
     }
     if out.is_null() {
         // SAFETY: not null.
-        unsafe {
-            put(
-                count,
-                c_uint::try_from(gpu.state.processes.len()).unwrap_or(0),
-            )
-        }?;
+        unsafe { put(count, c_uint::try_from(gpu.state.processes.len()).unwrap_or(0)) }?;
         return Err(INSUFFICIENT_SIZE);
     }
     if stamp <= last_seen || gpu.state.processes.is_empty() {
@@ -164,10 +148,7 @@ pub unsafe extern "C" fn nvmlDeviceGetProcessesUtilizationInfo(
 /// # Safety
 ///
 /// `out` is null or points to a structure with version, room and array filled in.
-unsafe fn utilization_info(
-    device: nvmlDevice_t,
-    out: *mut raw::nvmlProcessesUtilizationInfo_t,
-) -> Answer<()> {
+unsafe fn utilization_info(device: nvmlDevice_t, out: *mut raw::nvmlProcessesUtilizationInfo_t) -> Answer<()> {
     let gpu = Gpu::open(device)?;
     if out.is_null() {
         return Err(INVALID_ARGUMENT);
@@ -196,11 +177,5 @@ unsafe fn utilization_info(
             ofaUtil: 0,
         });
     // SAFETY: the structure is the caller's, its array has the room it says.
-    unsafe {
-        fill(
-            &raw mut (*out).processSamplesCount,
-            asked.procUtilArray,
-            infos,
-        )
-    }
+    unsafe { fill(&raw mut (*out).processSamplesCount, asked.procUtilArray, infos) }
 }

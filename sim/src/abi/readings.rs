@@ -6,8 +6,8 @@ use nvml_wrapper_sys::bindings::{self as raw, nvmlDevice_t, nvmlReturn_t};
 
 use super::simulator::{self, Gpu};
 use super::{
-    Answer, INVALID_ARGUMENT, NOT_SUPPORTED, VERSION_MISMATCH, code, getters, getters_by,
-    getters_pair, put, structure_version,
+    Answer, INVALID_ARGUMENT, NOT_SUPPORTED, VERSION_MISMATCH, code, getters, getters_by, getters_pair, put,
+    structure_version,
 };
 use crate::load::round_u32;
 use crate::state::reason;
@@ -214,12 +214,7 @@ fn memory_v1(gpu: &Gpu) -> Answer<raw::nvmlMemory_t> {
 fn bar1(gpu: &Gpu) -> Answer<raw::nvmlBAR1Memory_t> {
     const MIB: u64 = 1024 * 1024;
     let total = gpu.scenario.kind().bar1_mib * MIB;
-    let used = if gpu.state.load.busy {
-        6 * MIB
-    } else {
-        2 * MIB
-    }
-    .min(total);
+    let used = if gpu.state.load.busy { 6 * MIB } else { 2 * MIB }.min(total);
     Ok(raw::nvmlBAR1Memory_t {
         bar1Total: total,
         bar1Free: total - used,
@@ -229,9 +224,7 @@ fn bar1(gpu: &Gpu) -> Answer<raw::nvmlBAR1Memory_t> {
 
 fn temperature(gpu: &Gpu, sensor: raw::nvmlTemperatureSensors_t) -> Answer<c_uint> {
     match sensor {
-        raw::nvmlTemperatureSensors_enum_NVML_TEMPERATURE_GPU => {
-            Ok(gpu.state.temperature.cast_unsigned())
-        }
+        raw::nvmlTemperatureSensors_enum_NVML_TEMPERATURE_GPU => Ok(gpu.state.temperature.cast_unsigned()),
         _ => Err(INVALID_ARGUMENT),
     }
 }
@@ -242,9 +235,7 @@ fn threshold(gpu: &Gpu, kind: raw::nvmlTemperatureThresholds_t) -> Answer<c_uint
         raw::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SHUTDOWN => limits.shutdown,
         raw::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SLOWDOWN => limits.slowdown,
         raw::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_GPU_MAX => limits.gpu_max,
-        raw::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_MEM_MAX
-            if gpu.scenario.kind().datacenter =>
-        {
+        raw::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_MEM_MAX if gpu.scenario.kind().datacenter => {
             limits.memory_max
         }
         kind if kind < raw::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_COUNT => {
@@ -257,9 +248,7 @@ fn threshold(gpu: &Gpu, kind: raw::nvmlTemperatureThresholds_t) -> Answer<c_uint
 
 fn clock(gpu: &Gpu, domain: raw::nvmlClockType_t) -> Answer<c_uint> {
     match domain {
-        raw::nvmlClockType_enum_NVML_CLOCK_GRAPHICS | raw::nvmlClockType_enum_NVML_CLOCK_SM => {
-            Ok(gpu.state.sm_clock)
-        }
+        raw::nvmlClockType_enum_NVML_CLOCK_GRAPHICS | raw::nvmlClockType_enum_NVML_CLOCK_SM => Ok(gpu.state.sm_clock),
         raw::nvmlClockType_enum_NVML_CLOCK_MEM => Ok(gpu.state.memory_clock),
         raw::nvmlClockType_enum_NVML_CLOCK_VIDEO => Ok(gpu.state.video_clock),
         _ => Err(INVALID_ARGUMENT),
@@ -269,9 +258,7 @@ fn clock(gpu: &Gpu, domain: raw::nvmlClockType_t) -> Answer<c_uint> {
 fn clock_max(gpu: &Gpu, domain: raw::nvmlClockType_t) -> Answer<c_uint> {
     let clocks = &gpu.scenario.kind().clocks;
     match domain {
-        raw::nvmlClockType_enum_NVML_CLOCK_GRAPHICS | raw::nvmlClockType_enum_NVML_CLOCK_SM => {
-            Ok(clocks.sm_max)
-        }
+        raw::nvmlClockType_enum_NVML_CLOCK_GRAPHICS | raw::nvmlClockType_enum_NVML_CLOCK_SM => Ok(clocks.sm_max),
         raw::nvmlClockType_enum_NVML_CLOCK_MEM => Ok(clocks.memory),
         raw::nvmlClockType_enum_NVML_CLOCK_VIDEO => Ok(clocks.video_max),
         _ => Err(INVALID_ARGUMENT),

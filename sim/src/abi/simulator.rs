@@ -146,12 +146,7 @@ pub(super) fn init() -> nvmlReturn_t {
             .ok()
             .and_then(|text| text.trim().parse().ok());
         // An epoch that was set by a call wins; the first user's clock is the last resort.
-        let _ = EPOCH_MS.compare_exchange(
-            UNSET,
-            epoch.unwrap_or_else(now_ms),
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        );
+        let _ = EPOCH_MS.compare_exchange(UNSET, epoch.unwrap_or_else(now_ms), Ordering::AcqRel, Ordering::Acquire);
     }
     server.inits += 1;
     super::SUCCESS
@@ -198,9 +193,7 @@ pub(super) fn set_time(ms: i64) {
 pub(super) fn now_ms() -> i64 {
     match TIME_MS.load(Ordering::Acquire) {
         UNSET => {
-            let since = SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default();
+            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
         }
         set => set,

@@ -52,9 +52,7 @@ fn error_text(result: nvmlReturn_t) -> &'static CStr {
         raw::nvmlReturn_enum_NVML_ERROR_FUNCTION_NOT_FOUND => c"Function Not Found",
         raw::nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST => c"GPU is lost",
         raw::nvmlReturn_enum_NVML_ERROR_RESET_REQUIRED => c"GPU requires reset",
-        raw::nvmlReturn_enum_NVML_ERROR_LIB_RM_VERSION_MISMATCH => {
-            c"Driver/library version mismatch"
-        }
+        raw::nvmlReturn_enum_NVML_ERROR_LIB_RM_VERSION_MISMATCH => c"Driver/library version mismatch",
         raw::nvmlReturn_enum_NVML_ERROR_ARGUMENT_VERSION_MISMATCH => c"Argument version mismatch",
         _ => c"Unknown Error",
     }
@@ -62,28 +60,16 @@ fn error_text(result: nvmlReturn_t) -> &'static CStr {
 
 /// Vendor's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlSystemGetDriverVersion(
-    out: *mut c_char,
-    length: c_uint,
-) -> nvmlReturn_t {
+pub unsafe extern "C" fn nvmlSystemGetDriverVersion(out: *mut c_char, length: c_uint) -> nvmlReturn_t {
     // SAFETY: the header asks for a buffer of this length.
-    code(
-        simulator::scenario()
-            .and_then(|scenario| unsafe { put_text(out, length, &scenario.driver().version) }),
-    )
+    code(simulator::scenario().and_then(|scenario| unsafe { put_text(out, length, &scenario.driver().version) }))
 }
 
 /// Vendor's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlSystemGetNVMLVersion(
-    out: *mut c_char,
-    length: c_uint,
-) -> nvmlReturn_t {
+pub unsafe extern "C" fn nvmlSystemGetNVMLVersion(out: *mut c_char, length: c_uint) -> nvmlReturn_t {
     // SAFETY: the header asks for a buffer of this length.
-    code(
-        simulator::scenario()
-            .and_then(|scenario| unsafe { put_text(out, length, &scenario.driver().nvml) }),
-    )
+    code(simulator::scenario().and_then(|scenario| unsafe { put_text(out, length, &scenario.driver().nvml) }))
 }
 
 /// Vendor's function of this name.
@@ -102,11 +88,7 @@ pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion_v2(out: *mut c_int) -> n
 
 /// Vendor's function of this name: the scenario's processes have a name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlSystemGetProcessName(
-    pid: c_uint,
-    out: *mut c_char,
-    length: c_uint,
-) -> nvmlReturn_t {
+pub unsafe extern "C" fn nvmlSystemGetProcessName(pid: c_uint, out: *mut c_char, length: c_uint) -> nvmlReturn_t {
     let named = simulator::scenario().and_then(|scenario| {
         let t_ms = simulator::tick();
         let process = (0..scenario.gpu_count())
@@ -128,8 +110,7 @@ pub unsafe extern "C" fn nvmlUnitGetCount(out: *mut c_uint) -> nvmlReturn_t {
 /// Vendor's function of this name: lost GPUs are counted too.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetCount_v2(out: *mut c_uint) -> nvmlReturn_t {
-    let count =
-        simulator::scenario().map(|scenario| c_uint::try_from(scenario.gpu_count()).unwrap_or(0));
+    let count = simulator::scenario().map(|scenario| c_uint::try_from(scenario.gpu_count()).unwrap_or(0));
     // SAFETY: the header asks for a pointer to an unsigned int.
     code(count.and_then(|count| unsafe { put(out, count) }))
 }
@@ -143,60 +124,37 @@ pub unsafe extern "C" fn nvmlDeviceGetCount(out: *mut c_uint) -> nvmlReturn_t {
 
 /// Vendor's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
-    index: c_uint,
-    out: *mut nvmlDevice_t,
-) -> nvmlReturn_t {
-    let found = simulator::scenario()
-        .and_then(|scenario| find(&scenario, |gpu| gpu == index as usize, INVALID_ARGUMENT));
+pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, out: *mut nvmlDevice_t) -> nvmlReturn_t {
+    let found =
+        simulator::scenario().and_then(|scenario| find(&scenario, |gpu| gpu == index as usize, INVALID_ARGUMENT));
     // SAFETY: the header asks for a pointer to a handle.
     code(found.and_then(|device| unsafe { put(out, device) }))
 }
 
 /// Vendor's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex(
-    index: c_uint,
-    out: *mut nvmlDevice_t,
-) -> nvmlReturn_t {
+pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex(index: c_uint, out: *mut nvmlDevice_t) -> nvmlReturn_t {
     // SAFETY: as for the second version.
     unsafe { nvmlDeviceGetHandleByIndex_v2(index, out) }
 }
 
 /// Vendor's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetHandleByUUID(
-    uuid: *const c_char,
-    out: *mut nvmlDevice_t,
-) -> nvmlReturn_t {
+pub unsafe extern "C" fn nvmlDeviceGetHandleByUUID(uuid: *const c_char, out: *mut nvmlDevice_t) -> nvmlReturn_t {
     // SAFETY: the header asks for a C text and a pointer to a handle.
-    code(unsafe {
-        by_text(uuid, out, |scenario, gpu, text| {
-            scenario.boards()[gpu].uuid == text
-        })
-    })
+    code(unsafe { by_text(uuid, out, |scenario, gpu, text| scenario.boards()[gpu].uuid == text) })
 }
 
 /// Vendor's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetHandleBySerial(
-    serial: *const c_char,
-    out: *mut nvmlDevice_t,
-) -> nvmlReturn_t {
+pub unsafe extern "C" fn nvmlDeviceGetHandleBySerial(serial: *const c_char, out: *mut nvmlDevice_t) -> nvmlReturn_t {
     // SAFETY: the header asks for a C text and a pointer to a handle.
-    code(unsafe {
-        by_text(serial, out, |scenario, gpu, text| {
-            scenario.boards()[gpu].serial == text
-        })
-    })
+    code(unsafe { by_text(serial, out, |scenario, gpu, text| scenario.boards()[gpu].serial == text) })
 }
 
 /// Vendor's function of this name: any form of the address.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
-    id: *const c_char,
-    out: *mut nvmlDevice_t,
-) -> nvmlReturn_t {
+pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(id: *const c_char, out: *mut nvmlDevice_t) -> nvmlReturn_t {
     // SAFETY: the header asks for a C text and a pointer to a handle.
     code(unsafe {
         by_text(id, out, |scenario, gpu, text| {
@@ -208,10 +166,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
 
 /// Vendor's function of this name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId(
-    id: *const c_char,
-    out: *mut nvmlDevice_t,
-) -> nvmlReturn_t {
+pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId(id: *const c_char, out: *mut nvmlDevice_t) -> nvmlReturn_t {
     // SAFETY: as for the second version.
     unsafe { nvmlDeviceGetHandleByPciBusId_v2(id, out) }
 }
@@ -229,23 +184,15 @@ unsafe fn by_text(
         return Err(INVALID_ARGUMENT);
     }
     // SAFETY: not null, and a C text by the caller's promise.
-    let text = unsafe { CStr::from_ptr(text) }
-        .to_str()
-        .map_err(|_| INVALID_ARGUMENT)?;
+    let text = unsafe { CStr::from_ptr(text) }.to_str().map_err(|_| INVALID_ARGUMENT)?;
     let device = find(&scenario, |gpu| is(&scenario, gpu, text), NOT_FOUND)?;
     // SAFETY: the caller's promise.
     unsafe { put(out, device) }
 }
 
 /// A GPU off the bus cannot be opened any more.
-fn find(
-    scenario: &Scenario,
-    is: impl Fn(usize) -> bool,
-    missing: nvmlReturn_t,
-) -> Answer<nvmlDevice_t> {
-    let gpu = (0..scenario.gpu_count())
-        .find(|gpu| is(*gpu))
-        .ok_or(missing)?;
+fn find(scenario: &Scenario, is: impl Fn(usize) -> bool, missing: nvmlReturn_t) -> Answer<nvmlDevice_t> {
+    let gpu = (0..scenario.gpu_count()).find(|gpu| is(*gpu)).ok_or(missing)?;
     if scenario.is_lost(gpu, simulator::tick()) {
         return Err(GPU_IS_LOST);
     }

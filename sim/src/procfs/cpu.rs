@@ -82,10 +82,7 @@ pub(super) fn stat(scenario: &Scenario, state: &HostState, epoch_ms: i64) -> Str
 pub(super) fn loadavg(state: &HostState, t_ms: i64) -> String {
     let [one, five, fifteen] = state.load;
     let newest = 400_000 + t_ms.div_euclid(1000).rem_euclid(100_000);
-    format!(
-        "{one:.2} {five:.2} {fifteen:.2} {}/2417 {newest}\n",
-        state.running
-    )
+    format!("{one:.2} {five:.2} {fifteen:.2} {}/2417 {newest}\n", state.running)
 }
 
 pub(super) fn uptime(scenario: &Scenario, state: &HostState) -> String {

@@ -53,16 +53,15 @@ pub(super) fn meminfo(state: &HostState) -> String {
         ("Hugetlb", 0),
         ("DirectMap4k", 1_572_864),
         ("DirectMap2M", 41_943_040),
-        (
-            "DirectMap1G",
-            kib(state.memory_total).saturating_sub(43_515_904),
-        ),
+        ("DirectMap1G", kib(state.memory_total).saturating_sub(43_515_904)),
     ];
     let mut text: String = rows
         .iter()
         .map(|(name, kib)| format!("{:<16}{kib:>12} kB\n", format!("{name}:")))
         .collect();
-    text.push_str("HugePages_Total:       0\nHugePages_Free:        0\nHugePages_Rsvd:        0\nHugePages_Surp:        0\n");
+    text.push_str(
+        "HugePages_Total:       0\nHugePages_Free:        0\nHugePages_Rsvd:        0\nHugePages_Surp:        0\n",
+    );
     text
 }
 
@@ -84,7 +83,5 @@ pub(super) fn vmstat(state: &HostState) -> String {
         ("pgsteal_kswapd", state.memory_stall_us * 2),
         ("oom_kill", state.oom_kills),
     ];
-    rows.iter()
-        .map(|(name, value)| format!("{name} {value}\n"))
-        .collect()
+    rows.iter().map(|(name, value)| format!("{name} {value}\n")).collect()
 }

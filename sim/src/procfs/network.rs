@@ -69,8 +69,7 @@ pub(super) fn netstat(state: &HostState) -> String {
 }
 
 pub(super) fn sockstat6() -> String {
-    "TCP6: inuse 24\nUDP6: inuse 4\nUDPLITE6: inuse 0\nRAW6: inuse 1\nFRAG6: inuse 0 memory 0\n"
-        .into()
+    "TCP6: inuse 24\nUDP6: inuse 4\nUDPLITE6: inuse 0\nRAW6: inuse 1\nFRAG6: inuse 0 memory 0\n".into()
 }
 
 /// One line of hexadecimal numbers for each processor.
@@ -91,15 +90,9 @@ pub(super) fn softnet_stat(scenario: &Scenario, state: &HostState) -> String {
 }
 
 pub(super) fn arp() -> String {
-    let mut text = String::from(
-        "IP address       HW type     Flags       HW address            Mask     Device\n",
-    );
+    let mut text = String::from("IP address       HW type     Flags       HW address            Mask     Device\n");
     for (address, device) in [(1, "eno1"), (17, "eno1"), (2, "docker0")] {
-        let network = if device == "eno1" {
-            "192.0.2"
-        } else {
-            "172.17.0"
-        };
+        let network = if device == "eno1" { "192.0.2" } else { "172.17.0" };
         let _ = writeln!(
             text,
             "{:<16} 0x1         0x2         02:00:00:00:00:{address:02x}     *        {device}",
@@ -136,4 +129,19 @@ pub(super) fn snmp6(state: &HostState) -> String {
     rows.iter()
         .map(|(name, value)| format!("{name:<32}\t{value}\n"))
         .collect()
+}
+
+/// One line of hexadecimal numbers for each processor; all quiet.
+pub(super) fn conntrack(scenario: &Scenario) -> String {
+    let mut text = String::from(
+        "entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop \
+         icmp_error  expect_new expect_create expect_delete search_restart\n",
+    );
+    for _ in 0..scenario.host().cpus {
+        text.push_str(
+            "000000b8  00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 \
+                       00000000 00000000 00000000  00000000 00000000 00000000 00000000\n",
+        );
+    }
+    text
 }

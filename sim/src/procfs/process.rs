@@ -1,6 +1,6 @@
 //! The processes on the GPUs: enough of `/proc/<pid>` to know name and control group.
 
-use super::{Tree, write};
+use super::Tree;
 use crate::error::Error;
 use crate::state::ProcessState;
 
@@ -9,19 +9,17 @@ impl Tree {
     pub(super) fn write_processes(&mut self, t_ms: i64) -> Result<(), Error> {
         let processes = self.processes(t_ms);
         for process in &processes {
-            let folder = self.root.join(process.pid.to_string());
-            write(&folder.join("comm"), &format!("{}\n", process.name))?;
-            write(&folder.join("cmdline"), &format!("{}\0", process.name))?;
-            write(&folder.join("cgroup"), &format!("0::{}\n", process.cgroup))?;
-            write(&folder.join("status"), &status(process))?;
+            let pid = process.pid;
+            self.folder.put(&format!("{pid}/comm"), format!("{}\n", process.name))?;
+            self.folder
+                .put(&format!("{pid}/cmdline"), format!("{}\0", process.name))?;
+            self.folder
+                .put(&format!("{pid}/cgroup"), format!("0::{}\n", process.cgroup))?;
+            self.folder.put(&format!("{pid}/status"), status(process))?;
         }
         let pids: Vec<u32> = processes.iter().map(|process| process.pid).collect();
         for gone in self.pids.iter().filter(|pid| !pids.contains(pid)) {
-            let folder = self.root.join(gone.to_string());
-            std::fs::remove_dir_all(&folder).map_err(|source| Error::Write {
-                path: folder.clone(),
-                source,
-            })?;
+            self.folder.remove(&gone.to_string())?;
         }
         self.pids = pids;
         Ok(())

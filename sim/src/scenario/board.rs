@@ -155,10 +155,7 @@ impl PciAddress {
     /// As the driver writes it into the kernel log, `PCI:0000:1b:00`.
     #[must_use]
     pub fn xid(self) -> String {
-        format!(
-            "PCI:{:04x}:{:02x}:{:02x}",
-            self.domain, self.bus, self.device
-        )
+        format!("PCI:{:04x}:{:02x}:{:02x}", self.domain, self.bus, self.device)
     }
 
     /// Reads any of these forms.
@@ -170,16 +167,8 @@ impl PciAddress {
             .map(|part| u32::from_str_radix(part, 16).ok())
             .collect::<Option<_>>()?;
         match parts[..] {
-            [domain, bus, device] => Some(Self {
-                domain,
-                bus,
-                device,
-            }),
-            [bus, device] => Some(Self {
-                domain: 0,
-                bus,
-                device,
-            }),
+            [domain, bus, device] => Some(Self { domain, bus, device }),
+            [bus, device] => Some(Self { domain: 0, bus, device }),
             _ => None,
         }
     }
@@ -189,9 +178,7 @@ impl TryFrom<String> for PciAddress {
     type Error = Error;
 
     fn try_from(text: String) -> Result<Self, Error> {
-        Self::parse(&text).ok_or_else(|| {
-            Error::invalid(format!("{text:?} is no PCI address such as 0000:1b:00.0"))
-        })
+        Self::parse(&text).ok_or_else(|| Error::invalid(format!("{text:?} is no PCI address such as 0000:1b:00.0")))
     }
 }
 

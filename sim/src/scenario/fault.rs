@@ -153,12 +153,7 @@ pub(super) struct Written {
 
 impl Written {
     pub(super) fn resolve(&self, gpu_count: usize) -> Result<Fault, Error> {
-        let fail = |what: &str| {
-            Err(Error::invalid(format!(
-                "fault at {} ms: {what}",
-                self.at.ms()
-            )))
-        };
+        let fail = |what: &str| Err(Error::invalid(format!("fault at {} ms: {what}", self.at.ms())));
         let mut kinds = self.kinds();
         let Some(kind) = kinds.pop() else {
             return fail("says no kind of fault");
@@ -184,9 +179,7 @@ impl Written {
 
     fn kinds(&self) -> Vec<FaultKind> {
         [
-            self.thermal_throttle
-                .clone()
-                .map(FaultKind::ThermalThrottle),
+            self.thermal_throttle.clone().map(FaultKind::ThermalThrottle),
             self.pcie_width.map(FaultKind::PcieWidth),
             self.xid.map(FaultKind::Xid),
             self.lost.filter(|on| *on).map(|_| FaultKind::Lost),

@@ -59,9 +59,7 @@ impl Job {
             Some(gpus) => gpus.iter().position(|other| *other == gpu)?,
             None => gpu,
         };
-        u32::try_from(rank)
-            .ok()
-            .and_then(|rank| self.pid.checked_add(rank))
+        u32::try_from(rank).ok().and_then(|rank| self.pid.checked_add(rank))
     }
 
     pub(crate) fn check(&self, gpu_count: usize) -> Result<(), Error> {

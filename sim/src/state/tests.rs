@@ -52,16 +52,8 @@ fn the_night_is_idle_at_70_watts() {
     let demo = demo();
     for gpu in 0..8 {
         let state = demo.state(gpu, -6 * HOUR);
-        assert!(
-            (64_000..=76_000).contains(&state.power_mw),
-            "{}",
-            state.power_mw
-        );
-        assert!(
-            (29..=36).contains(&state.temperature),
-            "{}",
-            state.temperature
-        );
+        assert!((64_000..=76_000).contains(&state.power_mw), "{}", state.power_mw);
+        assert!((29..=36).contains(&state.temperature), "{}", state.temperature);
         assert_eq!(
             (state.gpu_util, state.sm_clock, state.reasons),
             (0, 345, reason::GPU_IDLE)
@@ -96,14 +88,8 @@ fn counters_never_fall_and_energy_is_power_over_time() {
     }
     let (a, b) = (demo.state(0, -HOUR), demo.state(0, -HOUR + 60_000));
     let mean_mw = f64::from(a.power_mw).midpoint(f64::from(b.power_mw));
-    let watts = u32::try_from(b.energy_mj - a.energy_mj)
-        .map(f64::from)
-        .unwrap()
-        / 60.0;
-    assert!(
-        (watts / mean_mw - 1.0).abs() < 0.1,
-        "{watts} against {mean_mw}"
-    );
+    let watts = u32::try_from(b.energy_mj - a.energy_mj).map(f64::from).unwrap() / 60.0;
+    assert!((watts / mean_mw - 1.0).abs() < 0.1, "{watts} against {mean_mw}");
 }
 
 #[test]
@@ -113,11 +99,7 @@ fn nothing_is_wrong_before_the_start() {
         for t in (-24 * HOUR..0).step_by(61_000) {
             let state = demo.state(gpu, t);
             assert!(!state.lost && state.pcie_width == 16 && state.thermal_violation_ns == 0);
-            assert!(
-                state.temperature < 77,
-                "GPU {gpu} at {t}: {}",
-                state.temperature
-            );
+            assert!(state.temperature < 77, "GPU {gpu} at {t}: {}", state.temperature);
             assert!(state.reasons & !reason::GPU_IDLE == 0);
         }
     }
@@ -139,10 +121,7 @@ fn the_hot_gpu_throttles_within_seconds() {
     assert!(after.sm_clock < 1100 && before.sm_clock > 1800);
     assert!(after.thermal_violation_ns > before.thermal_violation_ns);
     let later = demo.state(2, 25_000);
-    assert_eq!(
-        later.thermal_violation_ns - after.thermal_violation_ns,
-        10_000_000_000
-    );
+    assert_eq!(later.thermal_violation_ns - after.thermal_violation_ns, 10_000_000_000);
     assert!(after.margin <= 0);
 }
 
@@ -165,8 +144,5 @@ fn the_bad_riser_loses_lanes_and_then_the_gpu() {
     assert_eq!(narrow.pcie_width, 8);
     assert!(narrow.pcie_replays > 0 && !narrow.lost);
     assert!(!demo.state(1, 44_900).lost && demo.state(1, 45_000).lost);
-    assert_eq!(
-        (0..8).filter(|gpu| demo.state(*gpu, 60_000).lost).count(),
-        1
-    );
+    assert_eq!((0..8).filter(|gpu| demo.state(*gpu, 60_000).lost).count(), 1);
 }

@@ -172,6 +172,10 @@ mod tests {
     use crate::yaml::parse;
 
     #[track_caller]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a case reads better with its value than with a reference"
+    )]
     fn check<T: Decode + PartialEq + std::fmt::Debug>(text: &str, want: Option<T>) {
         let node = parse(text).expect("valid YAML");
         assert_eq!(node.read::<T>().ok(), want, "{text:?}");

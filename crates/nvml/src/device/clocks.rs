@@ -101,8 +101,7 @@ impl Device {
     ///
     /// As every method.
     pub fn clock(&self, clock: ClockType) -> Result<Option<u32>, Error> {
-        let mhz =
-            symbol!(self.library, nvmlDeviceGetClockInfo).read_by(self.handle, clock.raw(), 0)?;
+        let mhz = symbol!(self.library, nvmlDeviceGetClockInfo).read_by(self.handle, clock.raw(), 0)?;
         Ok(mhz.and_then(known_u32))
     }
 
@@ -114,11 +113,7 @@ impl Device {
     ///
     /// As every method.
     pub fn clock_max(&self, clock: ClockType) -> Result<Option<u32>, Error> {
-        let mhz = symbol!(self.library, nvmlDeviceGetMaxClockInfo).read_by(
-            self.handle,
-            clock.raw(),
-            0,
-        )?;
+        let mhz = symbol!(self.library, nvmlDeviceGetMaxClockInfo).read_by(self.handle, clock.raw(), 0)?;
         Ok(mhz.and_then(known_u32))
     }
 
@@ -171,26 +166,16 @@ impl Device {
             PerfPolicy::Thermal => raw::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_THERMAL,
             PerfPolicy::SyncBoost => raw::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_SYNC_BOOST,
             PerfPolicy::BoardLimit => raw::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_BOARD_LIMIT,
-            PerfPolicy::LowUtilization => {
-                raw::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_LOW_UTILIZATION
-            }
+            PerfPolicy::LowUtilization => raw::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_LOW_UTILIZATION,
             PerfPolicy::Reliability => raw::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_RELIABILITY,
-            PerfPolicy::TotalAppClocks => {
-                raw::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_TOTAL_APP_CLOCKS
-            }
-            PerfPolicy::TotalBaseClocks => {
-                raw::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_TOTAL_BASE_CLOCKS
-            }
+            PerfPolicy::TotalAppClocks => raw::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_TOTAL_APP_CLOCKS,
+            PerfPolicy::TotalBaseClocks => raw::nvmlPerfPolicyType_enum_NVML_PERF_POLICY_TOTAL_BASE_CLOCKS,
         };
         let empty = raw::nvmlViolationTime_t {
             referenceTime: 0,
             violationTime: 0,
         };
-        let time = symbol!(self.library, nvmlDeviceGetViolationStatus).read_by(
-            self.handle,
-            policy,
-            empty,
-        )?;
+        let time = symbol!(self.library, nvmlDeviceGetViolationStatus).read_by(self.handle, policy, empty)?;
         Ok(time.and_then(|time| {
             Some(Violation {
                 reference_us: time.referenceTime,

@@ -1,9 +1,6 @@
 //! Memory errors, and the cells taken out of service because of them.
 
-#![expect(
-    unsafe_code,
-    reason = "counts retired pages without fetching their addresses"
-)]
+#![expect(unsafe_code, reason = "counts retired pages without fetching their addresses")]
 
 use nvml_wrapper_sys::bindings as raw;
 
@@ -147,12 +144,8 @@ impl Device {
             MemoryLocation::L1Cache => raw::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_L1_CACHE,
             MemoryLocation::L2Cache => raw::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_L2_CACHE,
             MemoryLocation::Dram => raw::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_DRAM,
-            MemoryLocation::RegisterFile => {
-                raw::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_REGISTER_FILE
-            }
-            MemoryLocation::Texture => {
-                raw::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_TEXTURE_MEMORY
-            }
+            MemoryLocation::RegisterFile => raw::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_REGISTER_FILE,
+            MemoryLocation::Texture => raw::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_TEXTURE_MEMORY,
             MemoryLocation::Sram => raw::nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_SRAM,
         };
         let count = symbol!(self.library, nvmlDeviceGetMemoryErrorCounter).read_by3(
@@ -190,10 +183,7 @@ impl Device {
         Ok((pages != empty).then_some(pages))
     }
 
-    fn retired_page_count(
-        &self,
-        cause: raw::nvmlPageRetirementCause_t,
-    ) -> Result<Option<u32>, Error> {
+    fn retired_page_count(&self, cause: raw::nvmlPageRetirementCause_t) -> Result<Option<u32>, Error> {
         let symbol = symbol!(self.library, nvmlDeviceGetRetiredPages_v2);
         let Some(function) = symbol.function() else {
             return Ok(None);
@@ -209,8 +199,7 @@ impl Device {
                 std::ptr::null_mut(),
             )
         };
-        let known =
-            code == raw::nvmlReturn_enum_NVML_ERROR_INSUFFICIENT_SIZE || symbol.outcome(code)?;
+        let known = code == raw::nvmlReturn_enum_NVML_ERROR_INSUFFICIENT_SIZE || symbol.outcome(code)?;
         Ok(known.then_some(count).and_then(known_u32))
     }
 

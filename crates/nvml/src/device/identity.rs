@@ -110,9 +110,8 @@ impl Device {
         };
         let info = symbol!(self.library, nvmlDeviceGetPciInfo_v3).read(self.handle, empty)?;
         Ok(info.map(|info| PciInfo {
-            bus_id: field_text(&info.busId).unwrap_or_else(|| {
-                format!("{:08X}:{:02X}:{:02X}.0", info.domain, info.bus, info.device)
-            }),
+            bus_id: field_text(&info.busId)
+                .unwrap_or_else(|| format!("{:08X}:{:02X}:{:02X}.0", info.domain, info.bus, info.device)),
             domain: info.domain,
             bus: info.bus,
             device: info.device,

@@ -32,10 +32,7 @@ pub struct Bar1 {
 }
 
 /// The header's versioned structures carry their size and number: `sizeof(s) | n << 24`.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "structures are far smaller than 16 MiB"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "structures are far smaller than 16 MiB")]
 pub(crate) fn structure_version<T>(number: u32) -> u32 {
     size_of::<T>() as u32 | number << 24
 }
@@ -120,10 +117,7 @@ mod tests {
     #[test]
     fn versions_are_those_of_the_header() {
         assert_eq!(structure_version::<raw::nvmlMemory_v2_t>(2), 0x0200_0028);
-        assert_eq!(
-            structure_version::<raw::nvmlMarginTemperature_v1_t>(1),
-            0x0100_0008
-        );
+        assert_eq!(structure_version::<raw::nvmlMarginTemperature_v1_t>(1), 0x0100_0008);
     }
 
     #[test]

@@ -67,9 +67,7 @@ impl Device {
     pub fn mig_device(&self, index: u32) -> Result<Option<Self>, Error> {
         let symbol = symbol!(self.library, nvmlDeviceGetMigDeviceHandleByIndex);
         match symbol.read_by(self.handle, index, std::ptr::null_mut()) {
-            Ok(handle) => {
-                Ok(handle.map(|handle| Self::new(self.library.clone(), Handle(handle), index)))
-            }
+            Ok(handle) => Ok(handle.map(|handle| Self::new(self.library.clone(), Handle(handle), index))),
             Err(Error::Unknown {
                 code: raw::nvmlReturn_enum_NVML_ERROR_NOT_FOUND,
                 ..
@@ -123,13 +121,9 @@ impl Device {
         let mode = symbol!(self.library, nvmlDeviceGetComputeMode).read(self.handle, 0)?;
         Ok(mode.and_then(|mode| match mode {
             raw::nvmlComputeMode_enum_NVML_COMPUTEMODE_DEFAULT => Some(ComputeMode::Default),
-            raw::nvmlComputeMode_enum_NVML_COMPUTEMODE_EXCLUSIVE_THREAD => {
-                Some(ComputeMode::ExclusiveThread)
-            }
+            raw::nvmlComputeMode_enum_NVML_COMPUTEMODE_EXCLUSIVE_THREAD => Some(ComputeMode::ExclusiveThread),
             raw::nvmlComputeMode_enum_NVML_COMPUTEMODE_PROHIBITED => Some(ComputeMode::Prohibited),
-            raw::nvmlComputeMode_enum_NVML_COMPUTEMODE_EXCLUSIVE_PROCESS => {
-                Some(ComputeMode::ExclusiveProcess)
-            }
+            raw::nvmlComputeMode_enum_NVML_COMPUTEMODE_EXCLUSIVE_PROCESS => Some(ComputeMode::ExclusiveProcess),
             _ => None,
         }))
     }

@@ -64,8 +64,7 @@ impl Device {
     ///
     /// As every method.
     pub fn nvlink_up(&self, link: u32) -> Result<Option<bool>, Error> {
-        let state =
-            symbol!(self.library, nvmlDeviceGetNvLinkState).read_by(self.handle, link, 0)?;
+        let state = symbol!(self.library, nvmlDeviceGetNvLinkState).read_by(self.handle, link, 0)?;
         Ok(state.map(|state| state == raw::nvmlEnableState_enum_NVML_FEATURE_ENABLED))
     }
 
@@ -79,9 +78,7 @@ impl Device {
     pub fn nvlink_errors(&self, link: u32) -> Result<NvLinkErrors, Error> {
         let symbol = symbol!(self.library, nvmlDeviceGetNvLinkErrorCounter);
         let count = |counter| -> Result<Option<u64>, Error> {
-            Ok(symbol
-                .read_by2(self.handle, (link, counter), 0)?
-                .and_then(known_u64))
+            Ok(symbol.read_by2(self.handle, (link, counter), 0)?.and_then(known_u64))
         };
         Ok(NvLinkErrors {
             replay: count(raw::nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_REPLAY)?,

@@ -40,18 +40,10 @@ impl Device {
     pub fn pcie_link(&self) -> Result<PcieLink, Error> {
         let real = |value: Option<u32>| value.and_then(known_u32).filter(|value| *value > 0);
         Ok(PcieLink {
-            generation: real(
-                symbol!(self.library, nvmlDeviceGetCurrPcieLinkGeneration).read(self.handle, 0)?,
-            ),
-            width: real(
-                symbol!(self.library, nvmlDeviceGetCurrPcieLinkWidth).read(self.handle, 0)?,
-            ),
-            generation_max: real(
-                symbol!(self.library, nvmlDeviceGetMaxPcieLinkGeneration).read(self.handle, 0)?,
-            ),
-            width_max: real(
-                symbol!(self.library, nvmlDeviceGetMaxPcieLinkWidth).read(self.handle, 0)?,
-            ),
+            generation: real(symbol!(self.library, nvmlDeviceGetCurrPcieLinkGeneration).read(self.handle, 0)?),
+            width: real(symbol!(self.library, nvmlDeviceGetCurrPcieLinkWidth).read(self.handle, 0)?),
+            generation_max: real(symbol!(self.library, nvmlDeviceGetMaxPcieLinkGeneration).read(self.handle, 0)?),
+            width_max: real(symbol!(self.library, nvmlDeviceGetMaxPcieLinkWidth).read(self.handle, 0)?),
         })
     }
 
@@ -79,10 +71,8 @@ impl Device {
         let symbol = symbol!(self.library, nvmlDeviceGetPcieThroughput);
         let direction = |counter| symbol.read_by(self.handle, counter, 0);
         Ok(PcieThroughput {
-            tx: direction(raw::nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_TX_BYTES)?
-                .and_then(known_u32),
-            rx: direction(raw::nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_RX_BYTES)?
-                .and_then(known_u32),
+            tx: direction(raw::nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_TX_BYTES)?.and_then(known_u32),
+            rx: direction(raw::nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_RX_BYTES)?.and_then(known_u32),
         })
     }
 }

@@ -84,11 +84,9 @@ impl Device {
     ///
     /// As every method.
     pub fn power_limit_default(&self) -> Result<Option<u32>, Error> {
-        Ok(
-            symbol!(self.library, nvmlDeviceGetPowerManagementDefaultLimit)
-                .read(self.handle, 0)?
-                .and_then(known_power),
-        )
+        Ok(symbol!(self.library, nvmlDeviceGetPowerManagementDefaultLimit)
+            .read(self.handle, 0)?
+            .and_then(known_power))
     }
 
     /// What the limit can be set to, in milliwatts.
@@ -99,8 +97,8 @@ impl Device {
     ///
     /// As every method.
     pub fn power_limit_range(&self) -> Result<Option<PowerLimitRange>, Error> {
-        let range = symbol!(self.library, nvmlDeviceGetPowerManagementLimitConstraints)
-            .read_pair(self.handle, (0, 0))?;
+        let range =
+            symbol!(self.library, nvmlDeviceGetPowerManagementLimitConstraints).read_pair(self.handle, (0, 0))?;
         Ok(range.and_then(|(min, max)| {
             Some(PowerLimitRange {
                 min: known_power(min)?,

@@ -44,11 +44,8 @@ const NO_INSTANCE: u32 = u32::MAX;
 /// More than this on one GPU is a driver gone mad; the list is cut off rather than grown.
 const PROCESSES_MAX: u32 = 4096;
 
-type GetProcesses = unsafe extern "C" fn(
-    nvmlDevice_t,
-    *mut std::ffi::c_uint,
-    *mut raw::nvmlProcessInfo_t,
-) -> nvmlReturn_t;
+type GetProcesses =
+    unsafe extern "C" fn(nvmlDevice_t, *mut std::ffi::c_uint, *mut raw::nvmlProcessInfo_t) -> nvmlReturn_t;
 
 impl Device {
     /// Processes with a compute context.
@@ -59,10 +56,7 @@ impl Device {
     ///
     /// [`Error::Unknown`] with code 7 if the list keeps outgrowing the room made for it.
     pub fn compute_processes(&self) -> Result<Option<Vec<Process>>, Error> {
-        self.processes(&symbol!(
-            self.library,
-            nvmlDeviceGetComputeRunningProcesses_v3
-        ))
+        self.processes(&symbol!(self.library, nvmlDeviceGetComputeRunningProcesses_v3))
     }
 
     /// Processes with a graphics context.
@@ -73,10 +67,7 @@ impl Device {
     ///
     /// As [`compute_processes`](Self::compute_processes).
     pub fn graphics_processes(&self) -> Result<Option<Vec<Process>>, Error> {
-        self.processes(&symbol!(
-            self.library,
-            nvmlDeviceGetGraphicsRunningProcesses_v3
-        ))
+        self.processes(&symbol!(self.library, nvmlDeviceGetGraphicsRunningProcesses_v3))
     }
 
     /// Processes that compute through the MPS server.
@@ -87,10 +78,7 @@ impl Device {
     ///
     /// As [`compute_processes`](Self::compute_processes).
     pub fn mps_processes(&self) -> Result<Option<Vec<Process>>, Error> {
-        self.processes(&symbol!(
-            self.library,
-            nvmlDeviceGetMPSComputeRunningProcesses_v3
-        ))
+        self.processes(&symbol!(self.library, nvmlDeviceGetMPSComputeRunningProcesses_v3))
     }
 
     fn processes(&self, symbol: &Symbol<GetProcesses>) -> Result<Option<Vec<Process>>, Error> {
@@ -130,10 +118,7 @@ impl Device {
     /// # Errors
     ///
     /// As [`compute_processes`](Self::compute_processes).
-    pub fn process_utilization(
-        &self,
-        since_us: u64,
-    ) -> Result<Option<Vec<ProcessUtilization>>, Error> {
+    pub fn process_utilization(&self, since_us: u64) -> Result<Option<Vec<ProcessUtilization>>, Error> {
         let symbol = symbol!(self.library, nvmlDeviceGetProcessUtilization);
         let Some(function) = symbol.function() else {
             return Ok(None);
@@ -151,14 +136,7 @@ impl Device {
             let mut samples = vec![empty; room as usize];
             let mut count = room;
             // SAFETY: `count` says how many structures there is room for at the array pointer.
-            let code = unsafe {
-                function(
-                    self.handle.0,
-                    samples.as_mut_ptr(),
-                    &raw mut count,
-                    since_us,
-                )
-            };
+            let code = unsafe { function(self.handle.0, samples.as_mut_ptr(), &raw mut count, since_us) };
             if code == raw::nvmlReturn_enum_NVML_ERROR_INSUFFICIENT_SIZE && room < PROCESSES_MAX {
                 room = count.max(room).saturating_add(16).min(PROCESSES_MAX);
                 continue;

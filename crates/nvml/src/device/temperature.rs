@@ -62,9 +62,7 @@ impl Device {
     /// As every method.
     pub fn memory_temperature(&self) -> Result<Option<i32>, Error> {
         let celsius = self.field_i32(FieldId::MEMORY_TEMP)?;
-        Ok(celsius
-            .and_then(known_celsius)
-            .filter(|celsius| *celsius != 0))
+        Ok(celsius.and_then(known_celsius).filter(|celsius| *celsius != 0))
     }
 
     /// The T.Limit margin: how many degrees Celsius the hottest part is below its limit.
@@ -79,8 +77,7 @@ impl Device {
             version: structure_version::<raw::nvmlMarginTemperature_t>(1),
             marginTemperature: 0,
         };
-        let margin =
-            symbol!(self.library, nvmlDeviceGetMarginTemperature).read(self.handle, empty)?;
+        let margin = symbol!(self.library, nvmlDeviceGetMarginTemperature).read(self.handle, empty)?;
         Ok(margin.and_then(|margin| known_celsius(margin.marginTemperature)))
     }
 
@@ -91,29 +88,14 @@ impl Device {
     /// # Errors
     ///
     /// As every method.
-    pub fn temperature_threshold(
-        &self,
-        threshold: TemperatureThreshold,
-    ) -> Result<Option<i32>, Error> {
+    pub fn temperature_threshold(&self, threshold: TemperatureThreshold) -> Result<Option<i32>, Error> {
         let kind = match threshold {
-            TemperatureThreshold::Shutdown => {
-                raw::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SHUTDOWN
-            }
-            TemperatureThreshold::Slowdown => {
-                raw::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
-            }
-            TemperatureThreshold::MemoryMax => {
-                raw::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_MEM_MAX
-            }
-            TemperatureThreshold::GpuMax => {
-                raw::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_GPU_MAX
-            }
+            TemperatureThreshold::Shutdown => raw::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SHUTDOWN,
+            TemperatureThreshold::Slowdown => raw::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_SLOWDOWN,
+            TemperatureThreshold::MemoryMax => raw::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_MEM_MAX,
+            TemperatureThreshold::GpuMax => raw::nvmlTemperatureThresholds_enum_NVML_TEMPERATURE_THRESHOLD_GPU_MAX,
         };
-        let celsius = symbol!(self.library, nvmlDeviceGetTemperatureThreshold).read_by(
-            self.handle,
-            kind,
-            0,
-        )?;
+        let celsius = symbol!(self.library, nvmlDeviceGetTemperatureThreshold).read_by(self.handle, kind, 0)?;
         Ok(celsius
             .and_then(|celsius| known_celsius(celsius.cast_signed()))
             .filter(|celsius| *celsius > 0))

@@ -41,10 +41,7 @@ impl Device {
     ///
     /// As every method.
     pub fn encoder_utilization(&self) -> Result<Option<u32>, Error> {
-        first_percent(
-            symbol!(self.library, nvmlDeviceGetEncoderUtilization)
-                .read_pair(self.handle, (0, 0))?,
-        )
+        first_percent(symbol!(self.library, nvmlDeviceGetEncoderUtilization).read_pair(self.handle, (0, 0))?)
     }
 
     /// The utilisation of the video decoder, in percent.
@@ -55,10 +52,7 @@ impl Device {
     ///
     /// As every method.
     pub fn decoder_utilization(&self) -> Result<Option<u32>, Error> {
-        first_percent(
-            symbol!(self.library, nvmlDeviceGetDecoderUtilization)
-                .read_pair(self.handle, (0, 0))?,
-        )
+        first_percent(symbol!(self.library, nvmlDeviceGetDecoderUtilization).read_pair(self.handle, (0, 0))?)
     }
 
     /// The utilisation of the JPEG engines, in percent.
@@ -69,9 +63,7 @@ impl Device {
     ///
     /// As every method.
     pub fn jpeg_utilization(&self) -> Result<Option<u32>, Error> {
-        first_percent(
-            symbol!(self.library, nvmlDeviceGetJpgUtilization).read_pair(self.handle, (0, 0))?,
-        )
+        first_percent(symbol!(self.library, nvmlDeviceGetJpgUtilization).read_pair(self.handle, (0, 0))?)
     }
 
     /// The utilisation of the optical flow engine, in percent.
@@ -82,17 +74,12 @@ impl Device {
     ///
     /// As every method.
     pub fn optical_flow_utilization(&self) -> Result<Option<u32>, Error> {
-        first_percent(
-            symbol!(self.library, nvmlDeviceGetOfaUtilization).read_pair(self.handle, (0, 0))?,
-        )
+        first_percent(symbol!(self.library, nvmlDeviceGetOfaUtilization).read_pair(self.handle, (0, 0))?)
     }
 }
 
 /// The engines answer (utilisation, sampling period in microseconds).
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "closes a chain of calls that can fail"
-)]
+#[expect(clippy::unnecessary_wraps, reason = "closes a chain of calls that can fail")]
 fn first_percent(pair: Option<(u32, u32)>) -> Result<Option<u32>, Error> {
     Ok(pair.and_then(|(utilization, _)| known_percent(utilization)))
 }

@@ -2,14 +2,14 @@
 //! differ in `le` alone are the buckets of one histogram.
 
 use hashbrown::HashMap;
-use model::number::parse_float;
+use model::number::{General, parse_float};
 use model::text::Span;
 use model::{Labels, QueryError};
 
 use super::Evaluator;
 use super::bucket::{self, Bucket, Mended};
 use super::grid::Grid;
-use super::note::{Notes, Repair, shortest};
+use super::note::{Notes, Repair};
 use super::series::{ABSENT, Operand, Scalar, Series, is_present};
 use crate::plan::Node;
 
@@ -209,7 +209,7 @@ fn spread(classic: &Classic, label: &str, q: &Scalar, values: &[f64], out: &mut 
 
 /// A float as OpenMetrics writes it: `1.0`, not `1`.
 fn openmetrics_float(value: f64) -> String {
-    let text = shortest(value);
+    let text = General(value).to_string();
     let whole = value.is_finite() && !text.contains(['.', 'e']);
     if whole { format!("{text}.0") } else { text }
 }

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use model::Millis;
+use model::number::{General, Plain};
 use model::text::{Span, quote};
 
 use super::time_fn::rfc3339;
@@ -52,13 +53,13 @@ impl Notes {
 
     /// A quantile outside 0 to 1.
     pub(crate) fn quantile_outside(&mut self, q: f64, span: Span) {
-        let text = format!("quantile value should be between 0 and 1, got {}", shortest(q));
+        let text = format!("quantile value should be between 0 and 1, got {}", General(q));
         self.add(Level::Warning, text, span);
     }
 
     /// A ratio outside -1 to 1.
     pub(crate) fn ratio_outside(&mut self, ratio: f64, capped: f64, span: Span) {
-        let (got, to) = (shortest(ratio), shortest(capped));
+        let (got, to) = (General(ratio), General(capped));
         let text = format!("ratio value should be between -1 and 1, got {got}, capping to {to}");
         self.add(Level::Warning, text, span);
     }
@@ -169,8 +170,8 @@ impl Note {
             let _ = write!(
                 out,
                 ", from buckets {} to {}, with a max diff of {}, over {} samples from {} to {}",
-                shortest(r.bound_min),
-                shortest(r.bound_max),
+                General(r.bound_min),
+                General(r.bound_max),
                 two_digits(r.decrease_max),
                 r.count,
                 rfc3339(r.times.0),
@@ -199,30 +200,19 @@ fn place(query: &str, span: Span) -> String {
     format!("{line}:{column}")
 }
 
-/// Go's `%g`: the shortest form, with an exponent below -4 and from 6 on.
-pub(crate) fn shortest(value: f64) -> String {
-    general(value, &format!("{value:e}"), 6)
-}
-
-/// Go's `%.2g`.
+/// Go's `%.2g`: two digits that count, with an exponent below -4 and from 2 on.
 fn two_digits(value: f64) -> String {
-    general(value, &format!("{value:.1e}"), 2)
-}
-
-fn general(value: f64, scientific: &str, limit: i32) -> String {
     if !value.is_finite() {
-        return model::number::Plain(value).to_string();
+        return Plain(value).to_string();
     }
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    let scientific = format!("{value:.1e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..limit).contains(&exponent) {
+    if (-4..2).contains(&exponent) {
         // Reading the rounded text back leaves the digits that count.
         return scientific.parse::<f64>().unwrap_or(value).to_string();
     }
-    let mantissa = match mantissa.contains('.') {
-        true => mantissa.trim_end_matches('0').trim_end_matches('.'),
-        false => mantissa,
-    };
+    let mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{mantissa}e{sign}{:02}", exponent.abs())
 }
@@ -251,19 +241,18 @@ mod tests {
     }
 
     #[test]
-    fn floats_print_as_go_prints_them() {
-        for (value, short, two) in [
-            (1.1, "1.1", "1.1"),
-            (0.5, "0.5", "0.5"),
-            (1234.0, "1234", "1.2e+03"),
-            (0.000_012_34, "1.234e-05", "1.2e-05"),
-            (f64::INFINITY, "+Inf", "+Inf"),
-            (2.0, "2", "2"),
-            (10.0, "10", "10"),
-            (1e6, "1e+06", "1e+06"),
-            (100.0, "100", "1e+02"),
+    fn a_rounded_float_prints_as_go_prints_it() {
+        for (value, want) in [
+            (1.14, "1.1"),
+            (0.5, "0.5"),
+            (1234.0, "1.2e+03"),
+            (0.000_012_34, "1.2e-05"),
+            (f64::INFINITY, "+Inf"),
+            (2.0, "2"),
+            (10.0, "10"),
+            (100.0, "1e+02"),
         ] {
-            assert_eq!((shortest(value).as_str(), two_digits(value).as_str()), (short, two));
+            assert_eq!(two_digits(value), want);
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::cmp::Ordering;
 
 use model::QueryError;
+use model::number::General;
 
 use super::Evaluator;
 use super::aggregate::Groups;
 use super::grid::Grid;
-use super::note::{Notes, shortest};
+use super::note::Notes;
 use super::series::{ABSENT, Scalar, Series, is_present};
 use crate::ast::AggregateOp;
 use crate::plan::Aggregate;
@@ -115,10 +116,10 @@ fn count_is_fine(params: &Params) -> Result<bool, QueryError> {
         return Ok(false);
     }
     if params.least <= -BEYOND {
-        return error(format!("Scalar value {} underflows int64", shortest(params.least)));
+        return error(format!("Scalar value {} underflows int64", General(params.least)));
     }
     if params.most >= BEYOND {
-        return error(format!("Scalar value {} overflows int64", shortest(params.most)));
+        return error(format!("Scalar value {} overflows int64", General(params.most)));
     }
     Ok(true)
 }

@@ -50,7 +50,7 @@ impl Frame {
 
     /// Whether neighbouring windows share so much that folding each on its own would be wasteful.
     pub(crate) fn overlaps(&self) -> bool {
-        self.grid.len > 1 && self.range / self.grid.step.max(1) >= 3
+        self.grid.len > 1 && (self.at.is_some() || self.range / self.grid.step.max(1) >= 3)
     }
 }
 

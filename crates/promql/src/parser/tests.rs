@@ -72,10 +72,13 @@ fn numbers_are_read_as_go_reads_them() {
     );
     check("-5m + 1h30m", expect!["-5m + 1h30m"]);
     check("08", expect!["8"]);
-    check("1_ + 2", expect![[r#"
+    check(
+        "1_ + 2",
+        expect![[r#"
         1:1: parse error: error parsing number: strconv.ParseFloat: parsing "1_": invalid syntax
           1_ + 2
-          ^^"#]]);
+          ^^"#]],
+    );
     check("a + fill(1000000) b", expect!["a + fill (1e+06) b"]);
 }
 

@@ -91,6 +91,17 @@ impl std::fmt::Display for Report {
 const NATIVE: &str = "native histograms";
 const START_TIMESTAMPS: &str = "start timestamps";
 
+/// The options that Prometheus' own scripts are written for: everything experimental is on, and names are
+/// removed at the end of a query.
+#[must_use]
+pub fn script_options() -> EngineOptions {
+    EngineOptions {
+        experimental: true,
+        delayed_name_removal: true,
+        ..EngineOptions::default()
+    }
+}
+
 /// Runs a script against a store of its own; `file` names it in what is reported.
 #[must_use]
 pub fn run(file: &str, script: &str, options: &EngineOptions) -> Report {

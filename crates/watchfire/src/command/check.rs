@@ -19,7 +19,10 @@ struct Verdict {
 
 impl Verdict {
     fn rejected(error: impl std::fmt::Display) -> Self {
-        Self { errors: vec![error.to_string()], remarks: Vec::new() }
+        Self {
+            errors: vec![error.to_string()],
+            remarks: Vec::new(),
+        }
     }
 
     fn of<E: std::fmt::Display>(result: Result<(), E>) -> Self {
@@ -87,17 +90,28 @@ fn judge(args: &CheckArgs, file: &Path) -> anyhow::Result<Verdict> {
 
 fn metrics(name: &str, page: &[u8], openmetrics: bool) -> Verdict {
     match exposition::check_page(page, openmetrics) {
-        Ok(remarks) => {
-            Verdict { errors: Vec::new(), remarks: remarks.remarks.iter().map(|r| format!("{}: {}", r.metric, r.text)).collect() }
-        }
+        Ok(remarks) => Verdict {
+            errors: Vec::new(),
+            remarks: remarks
+                .remarks
+                .iter()
+                .map(|r| format!("{}: {}", r.metric, r.text))
+                .collect(),
+        },
         Err(error) => Verdict::rejected(format!("{name}:{error}")),
     }
 }
 
 fn rule_file(name: &str, text: &str) -> Verdict {
     match rules::check_text(name, text) {
-        Ok(groups) => Verdict { errors: Vec::new(), remarks: repeated_rules(&groups) },
-        Err(errors) => Verdict { errors: errors.iter().map(ToString::to_string).collect(), remarks: Vec::new() },
+        Ok(groups) => Verdict {
+            errors: Vec::new(),
+            remarks: repeated_rules(&groups),
+        },
+        Err(errors) => Verdict {
+            errors: errors.iter().map(ToString::to_string).collect(),
+            remarks: Vec::new(),
+        },
     }
 }
 

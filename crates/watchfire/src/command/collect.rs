@@ -24,7 +24,7 @@ pub fn collect(args: &CollectArgs) -> anyhow::Result<Outcome> {
     if args.from.is_some() {
         bail!("--from reads captures of `kernel` only, so far");
     }
-    let sources = Sources::of_here(&args.paths, None)?;
+    let sources = Sources::of_here(&args.paths)?;
     print(&sources.page(page));
     Ok(Outcome::Yes)
 }
@@ -47,9 +47,13 @@ fn kernel(args: &CollectArgs) -> anyhow::Result<Outcome> {
 /// What the kernel has in its buffer at present, as its device's records.
 fn buffered(path: &Path) -> anyhow::Result<Vec<u8>> {
     let stop = Stop::new().context("cannot make a stop handle")?;
-    let mut log = Kmsg::open(path, Start::Beginning, Boot::OfMachine).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut log = Kmsg::open(path, Start::Beginning, Boot::OfMachine)
+        .with_context(|| format!("cannot read {}", path.display()))?;
     let mut lines = Vec::new();
-    while let Some(item) = log.next(Duration::ZERO, &stop).with_context(|| format!("cannot read {}", path.display()))? {
+    while let Some(item) = log
+        .next(Duration::ZERO, &stop)
+        .with_context(|| format!("cannot read {}", path.display()))?
+    {
         if let Item::Record(record) = item {
             lines.extend_from_slice(record.text.as_bytes());
             lines.push(b'\n');

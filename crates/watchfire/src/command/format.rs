@@ -11,7 +11,11 @@ pub fn format(args: &FormatArgs) -> anyhow::Result<Outcome> {
     let text = input::argument(&args.expr)?;
     match promql::parse(&text) {
         Ok(expr) => {
-            let printed = if args.pretty { promql::pretty::pretty(&expr) } else { expr.to_string() };
+            let printed = if args.pretty {
+                promql::pretty::pretty(&expr)
+            } else {
+                expr.to_string()
+            };
             if args.json {
                 println!("{}", json!({"ok": true, "text": printed}));
             } else {

@@ -13,7 +13,10 @@ use anyhow::Context as _;
 pub fn bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
     if path == Path::new("-") {
         let mut bytes = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
+        std::io::stdin()
+            .lock()
+            .read_to_end(&mut bytes)
+            .context("cannot read standard input")?;
         return Ok(bytes);
     }
     std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))

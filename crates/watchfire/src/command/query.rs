@@ -23,13 +23,21 @@ pub fn query(args: &QueryArgs) -> anyhow::Result<Outcome> {
         eprintln!("{}", error.render(&expr));
         return Ok(Outcome::No);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start")?;
     let answer = runtime.block_on(ask(args, &expr))?;
     let mut out = std::io::stdout().lock();
     let written = if args.json {
         writeln!(out, "{answer}")
     } else if answer["status"] != "success" {
-        eprintln!("{}", answer["error"].as_str().unwrap_or("the answer is no answer of a query API"));
+        eprintln!(
+            "{}",
+            answer["error"]
+                .as_str()
+                .unwrap_or("the answer is no answer of a query API")
+        );
         return Ok(Outcome::No);
     } else if args.csv {
         write_csv(&mut out, &answer["data"])
@@ -48,7 +56,10 @@ pub fn query(args: &QueryArgs) -> anyhow::Result<Outcome> {
 
 async fn ask(args: &QueryArgs, expr: &str) -> anyhow::Result<Value> {
     crate::process::install_tls_provider();
-    let client = reqwest::Client::builder().timeout(TIMEOUT).build().context("cannot make an HTTP client")?;
+    let client = reqwest::Client::builder()
+        .timeout(TIMEOUT)
+        .build()
+        .context("cannot make an HTTP client")?;
     let base = args.url.trim_end_matches('/');
     let mut form = vec![("query", expr.to_owned())];
     let path = if let Some(range) = &args.range {
@@ -62,16 +73,28 @@ async fn ask(args: &QueryArgs, expr: &str) -> anyhow::Result<Value> {
             Some(step) => model::time::parse_duration(step).with_context(|| format!("--step {step}"))?,
             None => (range / STEPS).max(1000),
         };
-        form.extend([("start", seconds(end - range)), ("end", seconds(end)), ("step", seconds(step))]);
+        form.extend([
+            ("start", seconds(end - range)),
+            ("end", seconds(end)),
+            ("step", seconds(step)),
+        ]);
         "query_range"
     } else {
         form.extend(args.time.clone().map(|time| ("time", time)));
         "query"
     };
     let address = format!("{base}/api/v1/{path}");
-    let response = client.post(&address).form(&form).send().await.with_context(|| format!("cannot ask {address}"))?;
+    let response = client
+        .post(&address)
+        .form(&form)
+        .send()
+        .await
+        .with_context(|| format!("cannot ask {address}"))?;
     let status = response.status();
-    let body = response.text().await.with_context(|| format!("cannot read the answer of {address}"))?;
+    let body = response
+        .text()
+        .await
+        .with_context(|| format!("cannot read the answer of {address}"))?;
     serde_json::from_str(&body).with_context(|| format!("{address} answered {status} and no JSON"))
 }
 
@@ -80,7 +103,11 @@ fn seconds(millis: i64) -> String {
 }
 
 fn series_text(metric: &Value) -> String {
-    let pairs = metric.as_object().into_iter().flatten().filter_map(|(n, v)| Some((n.as_str(), v.as_str()?)));
+    let pairs = metric
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(n, v)| Some((n.as_str(), v.as_str()?)));
     model::labels::SeriesText(&model::Labels::from_pairs(pairs)).to_string()
 }
 
@@ -122,7 +149,11 @@ fn write_table(out: &mut impl std::io::Write, data: &Value) -> std::io::Result<(
         eprintln!("no series match: absent here, or not within the last 5 minutes");
     }
     let is_range = data["resultType"] == "matrix";
-    let width = rows.iter().map(|(series, ..)| series.chars().count()).max().unwrap_or(0);
+    let width = rows
+        .iter()
+        .map(|(series, ..)| series.chars().count())
+        .max()
+        .unwrap_or(0);
     let mut last = None;
     for (series, time, value) in &rows {
         if is_range {

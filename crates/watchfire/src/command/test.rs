@@ -21,7 +21,10 @@ pub fn test(args: &TestArgs) -> anyhow::Result<Outcome> {
             TestKind::Promql => {
                 let bytes = input::bytes(path)?;
                 let script = String::from_utf8_lossy(&bytes);
-                let options = promql::EngineOptions { experimental: true, ..promql::EngineOptions::default() };
+                let options = promql::EngineOptions {
+                    experimental: true,
+                    ..promql::EngineOptions::default()
+                };
                 let report = promql::testscript::run(&path.display().to_string(), &script, &options);
                 passed += report.passed;
                 failures.extend(report.failures.iter().map(ToString::to_string));
@@ -30,7 +33,10 @@ pub fn test(args: &TestArgs) -> anyhow::Result<Outcome> {
         }
     }
     if args.json {
-        println!("{}", json!({"passed": passed, "failures": failures, "skipped": skipped}));
+        println!(
+            "{}",
+            json!({"passed": passed, "failures": failures, "skipped": skipped})
+        );
     } else {
         for failure in &failures {
             println!("FAIL {failure}");

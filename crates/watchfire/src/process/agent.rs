@@ -19,7 +19,7 @@ pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
     let config = settings::own_config(args.serve.config.as_deref())?;
     let address = settings::address(args.serve.listen, &config, DEFAULT_LISTEN)?;
     let listener = web::listen(address, args.serve.insecure || config.insecure).await?;
-    let sources = Sources::of_here(&args.paths, None)?;
+    let sources = Sources::of_here(&args.paths)?;
     let page = |page: Page| -> MetricsPage {
         let sources = Arc::clone(&sources);
         Box::new(move || sources.page(page))
@@ -28,6 +28,11 @@ pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
         all: page(Page::All),
         sources: BTreeMap::from([("gpu", page(Page::Gpu)), ("node", page(Page::Node))]),
     };
-    tracing::info!("agent serves http://{}/metrics", listener.local_addr().unwrap_or(address));
-    web::serve(listener, web::agent::router(Arc::new(agent)), super::asked_to_end()).await.context("the listener failed")
+    tracing::info!(
+        "agent serves http://{}/metrics",
+        listener.local_addr().unwrap_or(address)
+    );
+    web::serve(listener, web::agent::router(Arc::new(agent)), super::asked_to_end())
+        .await
+        .context("the listener failed")
 }

@@ -1,14 +1,12 @@
 //! The bridge from rules to alerts: neither knows the other.
 
-use std::sync::Arc;
-
 use model::Millis;
 use rules::{AlertSink, AlertState, LoadedRule};
 
 /// Hands what rules tell to the alert manager.
 pub struct Bridge {
     /// Where alerts go on to people.
-    pub alerts: Arc<alerts::Manager>,
+    pub alerts: alerts::Manager,
     /// The address people reach this hub at.
     pub external_url: String,
 }
@@ -16,22 +14,25 @@ pub struct Bridge {
 impl AlertSink for Bridge {
     fn send(&self, rule: &LoadedRule, found: &[rules::Alert], valid_until: Millis) {
         let generator = format!("{}/alerts?rule={}", self.external_url, rule.name);
-        let list = found.iter().map(|alert| self.outgoing(alert, valid_until, &generator)).collect();
+        let list = found
+            .iter()
+            .map(|alert| self.outgoing(alert, valid_until, &generator))
+            .collect();
         self.alerts.send(list);
     }
 }
 
 impl Bridge {
     fn outgoing(&self, alert: &rules::Alert, valid_until: Millis, generator: &str) -> alerts::Alert {
+        let ends_at = match alert.state {
+            AlertState::Resolved => alert.resolved_at.unwrap_or(valid_until),
+            AlertState::Pending | AlertState::Firing => valid_until,
+        };
         alerts::Alert {
-            labels: alert.labels.clone(),
-            annotations: model::Labels::from_pairs(alert.annotations.iter().map(|(n, v)| (n.as_str(), v.as_str()))),
-            starts_at: alert.fired_at.unwrap_or(alert.active_at),
-            ends_at: match alert.state {
-                AlertState::Resolved => alert.resolved_at.unwrap_or(valid_until),
-                AlertState::Pending | AlertState::Firing => valid_until,
-            },
+            annotations: alert.annotations.iter().cloned().collect(),
+            ends_at: Some(ends_at),
             generator_url: generator.to_owned(),
+            ..alerts::Alert::new(alert.labels.clone(), alert.fired_at.unwrap_or(alert.active_at))
         }
     }
 }

@@ -15,7 +15,7 @@ use model::{Appender, Clock, Labels, Millis, SystemClock};
 use scrape::{Ingest, Job};
 use sim::Scenario;
 
-use super::sources::{LOCAL_JOBS, Machine, Sources};
+use super::sources::{LOCAL_JOBS, Sources};
 
 /// The driver's library, as `build.rs` made it.
 const LIBRARY: &[u8] = include_bytes!(env!("WATCHFIRE_SIM_LIBRARY"));
@@ -54,7 +54,11 @@ struct TurnedClock {
 
 impl Clock for TurnedClock {
     fn now(&self) -> Millis {
-        if self.runs.load(Ordering::Acquire) { SystemClock.now() } else { self.at.load(Ordering::Acquire) }
+        if self.runs.load(Ordering::Acquire) {
+            SystemClock.now()
+        } else {
+            self.at.load(Ordering::Acquire)
+        }
     }
 }
 
@@ -68,7 +72,9 @@ impl Demo {
         let folder = data.join("demo");
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         // The path counts from the root: the loader would search for a bare name elsewhere.
-        let folder = folder.canonicalize().with_context(|| format!("cannot find {}", folder.display()))?;
+        let folder = folder
+            .canonicalize()
+            .with_context(|| format!("cannot find {}", folder.display()))?;
         let library = folder.join("libnvidia-ml.so.1");
         write_if_other(&library, LIBRARY)?;
         let controls = sim::Control::open(&library).with_context(|| format!("cannot load {}", library.display()))?;
@@ -82,22 +88,27 @@ impl Demo {
         // Anew at each start, as after a boot: what an earlier process read is not read again.
         let log = folder.join("kmsg");
         std::fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
-        let sources = Sources::start(Machine {
-            paths: Paths {
-                procfs: folder.join("proc"),
-                sysfs: folder.join("sys"),
-                rootfs: folder.join("root"),
-                udev: folder.join("udev"),
-                kmsg: log,
-                nvml_library: Some(library),
-                textfile: None,
-            },
-            host: scenario.host().name.clone(),
-            clock: Arc::clone(&clock) as Arc<dyn Clock>,
-            inventory: Some(&folder.join("inventory.json")),
-            booted: Some(epoch + scenario.host().booted.ms()),
-        })?;
-        Ok(Self { scenario, controls, folder, epoch, is_new, clock, sources })
+        let paths = Paths {
+            procfs: folder.join("proc"),
+            sysfs: folder.join("sys"),
+            rootfs: folder.join("root"),
+            udev: folder.join("udev"),
+            kmsg: log,
+            nvml_library: Some(library),
+            textfile: None,
+        };
+        let booted = epoch + scenario.host().booted.ms();
+        let time = Arc::clone(&clock) as Arc<dyn Clock>;
+        let sources = Sources::start(&paths, &scenario.host().name, &time, Some(booted))?;
+        Ok(Self {
+            scenario,
+            controls,
+            folder,
+            epoch,
+            is_new,
+            clock,
+            sources,
+        })
     }
 
     /// The name of the simulated host.
@@ -145,15 +156,17 @@ impl Demo {
             while time < self.epoch {
                 self.clock.at.store(time, Ordering::Release);
                 self.controls.set_time_ms(Some(time));
-                tree.write(time - self.epoch).context("cannot write the simulated proc tree")?;
+                tree.write(time - self.epoch)
+                    .context("cannot write the simulated proc tree")?;
                 for (ingest, page) in &mut jobs {
-                    samples += ingest.ingest_page(time, self.sources.page(*page).as_bytes())?.stored;
+                    samples += ingest.ingest_page(time, self.sources.page(*page).as_bytes())?.kept;
                 }
                 maintain(time);
                 time += HISTORY_STEP;
             }
             // Written last: a process that was killed on the way fills in again.
-            std::fs::write(self.folder.join("epoch"), self.epoch.to_string()).context("cannot keep the demonstration's start")?;
+            std::fs::write(self.folder.join("epoch"), self.epoch.to_string())
+                .context("cannot keep the demonstration's start")?;
         }
         self.controls.set_time_ms(None);
         self.clock.runs.store(true, Ordering::Release);
@@ -177,7 +190,10 @@ impl Demo {
             }
             std::thread::sleep(TICK);
         };
-        std::thread::Builder::new().name("demo".into()).spawn(play).context("cannot start the demonstration's thread")?;
+        std::thread::Builder::new()
+            .name("demo".into())
+            .spawn(play)
+            .context("cannot start the demonstration's thread")?;
         Ok(())
     }
 }
@@ -186,7 +202,10 @@ impl Demo {
 fn epoch(folder: &Path) -> anyhow::Result<(Millis, bool)> {
     match std::fs::read_to_string(folder.join("epoch")) {
         Ok(text) => {
-            let epoch = text.trim().parse().with_context(|| format!("{}/epoch is not a time", folder.display()))?;
+            let epoch = text
+                .trim()
+                .parse()
+                .with_context(|| format!("{}/epoch is not a time", folder.display()))?;
             Ok((epoch, false))
         }
         Err(_) => Ok((SystemClock.now(), true)),

@@ -42,7 +42,7 @@ struct Parts {
     settings: Settings,
     targets: scrape::Manager,
     rules: Arc<rules::Manager>,
-    alerts: Arc<alerts::Manager>,
+    alerts: alerts::Manager,
     machines: Vec<LocalMachine>,
 }
 
@@ -54,15 +54,30 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let db = store::open(&settings)?;
     let appender: Arc<dyn Appender> = Arc::clone(&db) as Arc<dyn Appender>;
-    let demo = if settings.demo { Some(Arc::new(Demo::prepare(&settings.data)?)) } else { None };
+    let demo = if settings.demo {
+        Some(Arc::new(Demo::prepare(&settings.data)?))
+    } else {
+        None
+    };
 
     let alerts = alerts::Manager::start(
-        loaded.alerting.clone(),
-        alerts::Options { data: settings.data.clone(), external_url: settings.external_url(), clock: Arc::clone(&clock) },
+        &loaded.alerting,
+        alerts::manager::Options {
+            clock: Arc::clone(&clock),
+            data_dir: Some(settings.data.clone()),
+            external_url: settings.external_url(),
+            alerts_max: usize::try_from(settings.config.limits.alerts).unwrap_or(usize::MAX),
+        },
     )
     .context("cannot start the alert manager")?;
-    let engine = Arc::new(Engine::new(Arc::clone(&db) as Arc<dyn Queryable>, engine_options(&settings, &loaded)));
-    let bridge = Bridge { alerts: Arc::clone(&alerts), external_url: settings.external_url() };
+    let engine = Arc::new(Engine::new(
+        Arc::clone(&db) as Arc<dyn Queryable>,
+        engine_options(&settings, &loaded),
+    ));
+    let bridge = Bridge {
+        alerts: alerts.clone(),
+        external_url: settings.external_url(),
+    };
     let rules = Arc::new(rules::Manager::new(
         Arc::clone(&engine) as _,
         Arc::clone(&appender),
@@ -71,10 +86,20 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
     ));
     let targets = scrape::Manager::new(Arc::clone(&appender), Arc::clone(&clock));
     let machines = machines(&settings, demo.as_ref())?;
-    let parts = Arc::new(Parts { settings, targets, rules, alerts, machines });
+    let parts = Arc::new(Parts {
+        settings,
+        targets,
+        rules,
+        alerts,
+        machines,
+    });
     let hub = Arc::new(page_parts(&parts, &loaded, engine, &db, clock, demo.is_some()));
 
-    let serving = tokio::spawn(web::serve(listener, web::hub::router(Arc::clone(&hub)), super::asked_to_end()));
+    let serving = tokio::spawn(web::serve(
+        listener,
+        web::hub::router(Arc::clone(&hub)),
+        super::asked_to_end(),
+    ));
     tracing::info!("open http://{address}/");
     let stopping = Arc::new(AtomicBool::new(false));
     let begun = {
@@ -100,8 +125,11 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         // A panic in it was reported when it happened.
         let _ = tokio::task::spawn_blocking(move || worker.join()).await;
     }
-    parts.alerts.stop().await;
-    tokio::task::spawn_blocking(move || db.close()).await.context("the store's end was cut short")?.context("cannot close the store")?;
+    parts.alerts.shutdown().await;
+    tokio::task::spawn_blocking(move || db.close())
+        .await
+        .context("the store's end was cut short")?
+        .context("cannot close the store")?;
     served.context("the listener failed")
 }
 
@@ -112,7 +140,11 @@ fn fill(db: &Arc<tsdb::Db>, demo: Option<&Arc<Demo>>, appender: &Arc<dyn Appende
     let begun = std::time::Instant::now();
     let samples = demo.fill_history(appender, |now| store::maintain(db, now))?;
     if samples > 0 {
-        tracing::info!(samples, seconds = begun.elapsed().as_secs_f64(), "filled in the last day of the simulated server");
+        tracing::info!(
+            samples,
+            seconds = begun.elapsed().as_secs_f64(),
+            "filled in the last day of the simulated server"
+        );
     }
     Ok(())
 }
@@ -133,9 +165,8 @@ fn machines(settings: &Settings, demo: Option<&Arc<Demo>>) -> anyhow::Result<Vec
     let mut out = Vec::new();
     if let Some(paths) = &settings.paths {
         let host = sources::host_name();
-        let inventory = settings.data.join("inventory.json");
         out.push(LocalMachine {
-            sources: Sources::of_here(paths, Some(&inventory))?,
+            sources: Sources::of_here(paths)?,
             labels: Box::new(move |job| Labels::from_pairs([("job", job), ("instance", &host)])),
             interval: None,
         });
@@ -156,8 +187,13 @@ impl Parts {
     async fn apply(&self, loaded: Loaded) -> anyhow::Result<()> {
         let locals = self.local_targets(&loaded);
         // The one part that can refuse comes first.
-        self.alerts.reload(loaded.alerting).await.context("cannot use the alerting configuration")?;
-        self.targets.apply(loaded.jobs, locals).await.context("cannot use the scrape configuration")?;
+        self.alerts
+            .reload(&loaded.alerting)
+            .context("cannot use the alerting configuration")?;
+        self.targets
+            .apply(loaded.jobs, locals)
+            .await
+            .context("cannot use the scrape configuration")?;
         self.rules.apply(&loaded.groups, loaded.rule_options, SystemClock.now());
         Ok(())
     }
@@ -169,7 +205,11 @@ impl Parts {
             for (name, page, path) in LOCAL_JOBS {
                 let sources = Arc::clone(&machine.sources);
                 let interval = machine.interval.map_or(interval, |own| own.min(interval));
-                let job = Job { interval, timeout: interval.min(10_000), ..Job::new(name) };
+                let job = Job {
+                    interval,
+                    timeout: interval.min(10_000),
+                    ..Job::new(name)
+                };
                 out.push(LocalTarget {
                     job,
                     labels: (machine.labels)(name),
@@ -201,7 +241,7 @@ fn page_parts(
         engine,
         targets: parts.targets.clone(),
         rules: Arc::clone(&parts.rules),
-        alerts: Arc::clone(&parts.alerts),
+        alerts: parts.alerts.clone(),
         own_metrics: Box::new(move || {
             let mut families = own_metrics::families(env!("CARGO_PKG_VERSION"));
             families.extend(store::families(&measured));
@@ -226,7 +266,11 @@ fn page_parts(
         },
         clock,
         query_timeout: parts.settings.query_timeout(),
-        query_slots: Arc::new(Semaphore::new(usize::try_from(config.limits.queries).unwrap_or(web::hub::QUERIES_AT_ONCE).max(1))),
+        query_slots: Arc::new(Semaphore::new(
+            usize::try_from(config.limits.queries)
+                .unwrap_or(web::hub::QUERIES_AT_ONCE)
+                .max(1),
+        )),
     }
 }
 
@@ -247,7 +291,10 @@ fn repeat(
             }
         }
     };
-    std::thread::Builder::new().name(name.to_owned()).spawn(work).with_context(|| format!("cannot start the {name} thread"))
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .with_context(|| format!("cannot start the {name} thread"))
 }
 
 fn rules_turn(parts: Arc<Parts>) -> impl FnMut() -> Duration {

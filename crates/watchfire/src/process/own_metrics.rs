@@ -8,7 +8,11 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// The families of the process itself; a figure that the kernel does not give is left out.
 pub fn families(version: &str) -> Vec<Family> {
     let mut out = Vec::new();
-    let mut build = Family::new("watchfire_build_info", Kind::Gauge, "The version of this program; always 1.");
+    let mut build = Family::new(
+        "watchfire_build_info",
+        Kind::Gauge,
+        "The version of this program; always 1.",
+    );
     build.push(vec![("version", version.to_owned())], 1.0);
     out.push(build);
     let mut put = |name: &str, kind, help: &str, value: Option<f64>| {
@@ -21,13 +25,17 @@ pub fn families(version: &str) -> Vec<Family> {
         "process_cpu_seconds_total",
         Kind::Counter,
         "Processor time spent by this process, in seconds.",
-        stat_field(&stat, 14).zip(stat_field(&stat, 15)).map(|(user, system)| (user + system) / TICKS_PER_SECOND),
+        stat_field(&stat, 14)
+            .zip(stat_field(&stat, 15))
+            .map(|(user, system)| (user + system) / TICKS_PER_SECOND),
     );
     put(
         "process_start_time_seconds",
         Kind::Gauge,
         "When this process started, in seconds since the epoch.",
-        stat_field(&stat, 22).zip(boot_time()).map(|(ticks, boot)| boot + ticks / TICKS_PER_SECOND),
+        stat_field(&stat, 22)
+            .zip(boot_time())
+            .map(|(ticks, boot)| boot + ticks / TICKS_PER_SECOND),
     );
     put(
         "process_resident_memory_bytes",
@@ -45,7 +53,9 @@ pub fn families(version: &str) -> Vec<Family> {
         "process_open_fds",
         Kind::Gauge,
         "Files this process has open.",
-        std::fs::read_dir("/proc/self/fd").ok().map(|entries| entries.count() as f64),
+        std::fs::read_dir("/proc/self/fd")
+            .ok()
+            .map(|entries| entries.count() as f64),
     );
     out
 }
@@ -58,7 +68,11 @@ fn stat_field(stat: &str, number: usize) -> Option<f64> {
 
 fn boot_time() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/stat").ok()?;
-    stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
+    stat.lines()
+        .find_map(|line| line.strip_prefix("btime "))?
+        .trim()
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]

@@ -74,7 +74,10 @@ pub fn address(flag: Option<SocketAddr>, config: &Config, default: &str) -> anyh
         return Ok(address);
     }
     let text = config.listen.as_deref().unwrap_or(default);
-    let found = text.to_socket_addrs().with_context(|| format!("cannot find the address to listen on, {text}"))?.next();
+    let found = text
+        .to_socket_addrs()
+        .with_context(|| format!("cannot find the address to listen on, {text}"))?
+        .next();
     found.with_context(|| format!("{text} names no address to listen on"))
 }
 
@@ -106,14 +109,32 @@ impl Settings {
     ) -> anyhow::Result<Self> {
         let config = read_config(&serve, &store)?;
         let listen = address(serve.listen, &config, DEFAULT_LISTEN)?;
-        let data = store.data.clone().or_else(|| config.data_dir.clone()).unwrap_or_else(|| DEFAULT_DATA.into());
+        let data = store
+            .data
+            .clone()
+            .or_else(|| config.data_dir.clone())
+            .unwrap_or_else(|| DEFAULT_DATA.into());
         let insecure = serve.insecure || config.insecure;
-        Ok(Self { mode, demo, listen, insecure, data, paths, config, serve, store })
+        Ok(Self {
+            mode,
+            demo,
+            listen,
+            insecure,
+            data,
+            paths,
+            config,
+            serve,
+            store,
+        })
     }
 
     /// The address people reach this hub at.
     pub fn external_url(&self) -> String {
-        let told = self.config.external_url.as_ref().map(|url| url.to_string().trim_end_matches('/').to_owned());
+        let told = self
+            .config
+            .external_url
+            .as_ref()
+            .map(|url| url.to_string().trim_end_matches('/').to_owned());
         told.unwrap_or_else(|| format!("http://{}", self.listen))
     }
 
@@ -148,7 +169,13 @@ impl Settings {
             ..rules::Options::default()
         };
         let alerting = self.alerting(&config)?;
-        Ok(Loaded { jobs, groups, rule_options, alerting, config })
+        Ok(Loaded {
+            jobs,
+            groups,
+            rule_options,
+            alerting,
+            config,
+        })
     }
 
     fn shipped_groups(&self) -> anyhow::Result<Vec<Arc<LoadedGroup>>> {
@@ -164,9 +191,9 @@ impl Settings {
                 message: "both --webhook and an Alertmanager configuration say where alerts go".into(),
                 hint: "leave one of them out".into(),
             }),
-            (Some(url), None) => Ok(alerts::config_for_webhook(url)?),
+            (Some(url), None) => Ok(alerts::config_for_webhook(url)),
             (None, Some(config)) => Ok(config.clone()),
-            (None, None) => Ok(alerts::config_for_log()),
+            (None, None) => Ok(alerts::default_config()),
         }
     }
 }

@@ -45,12 +45,26 @@ mod tests {
         let groups = groups(Path::new("/nonexistent")).expect("the shipped rules");
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for rule in groups.iter().flat_map(|g| &g.rules) {
-            let rules::RuleKind::Alerting { annotations, .. } = &rule.kind else { continue };
+            let rules::RuleKind::Alerting { annotations, .. } = &rule.kind else {
+                continue;
+            };
             for name in ["summary", "description", "action", "runbook_url"] {
-                assert!(annotations.iter().any(|(n, _)| n == name), "{} has no {name}", rule.name);
+                assert!(
+                    annotations.iter().any(|(n, _)| n == name),
+                    "{} has no {name}",
+                    rule.name
+                );
             }
-            let runbook = annotations.iter().find(|(n, _)| n == "runbook_url").expect("checked above");
-            assert!(root.join(&runbook.1).is_file(), "{} names a page that is not there: {}", rule.name, runbook.1);
+            let runbook = annotations
+                .iter()
+                .find(|(n, _)| n == "runbook_url")
+                .expect("checked above");
+            assert!(
+                root.join(&runbook.1).is_file(),
+                "{} names a page that is not there: {}",
+                rule.name,
+                runbook.1
+            );
         }
     }
 }

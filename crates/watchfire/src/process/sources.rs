@@ -5,20 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use collect::gpu::{self, FieldTable};
-use collect::kernel::{Classifier, Kernel, PATTERNS, XidCatalog, XidCounts};
+use collect::kernel::{Classifier, Kernel, PATTERNS};
 use collect::page::Page;
-use collect::{Paths, Runner, State, node};
+use collect::{Machine, Paths, State};
 use exposition::Format;
 use model::{Clock, Millis, SystemClock};
-use tail::kmsg::{Boot, Item, Kmsg, Start};
 use tail::Stop;
+use tail::kmsg::{Boot, Item, Kmsg, Start};
 
 use crate::cli::PathArgs;
 
 /// The local jobs: name, page, path on an agent.
-pub const LOCAL_JOBS: [(&str, Page, &str); 2] =
-    [("dcgm", Page::Gpu, "/metrics/gpu"), ("node", Page::Node, "/metrics/node")];
+pub const LOCAL_JOBS: [(&str, Page, &str); 2] = [
+    ("dcgm", Page::Gpu, "/metrics/gpu"),
+    ("node", Page::Node, "/metrics/node"),
+];
 
 /// How long the reader of kernel messages waits for the next one before it looks up.
 const KMSG_PATIENCE: Duration = Duration::from_secs(60);
@@ -26,23 +27,9 @@ const KMSG_PATIENCE: Duration = Duration::from_secs(60);
 /// How long to wait before a source of kernel messages that failed is opened again.
 const KMSG_RETRY: Duration = Duration::from_secs(30);
 
-/// A machine to collect from.
-pub struct Machine<'a> {
-    /// Where its facts are.
-    pub paths: Paths,
-    /// Its name, for the label `Hostname`.
-    pub host: String,
-    /// The time for its readings.
-    pub clock: Arc<dyn Clock>,
-    /// Where the GPUs it had are remembered over restarts.
-    pub inventory: Option<&'a Path>,
-    /// When its kernel booted, of a machine that is not this one.
-    pub booted: Option<Millis>,
-}
-
 /// The collectors of one machine.
 pub struct Sources {
-    runner: Runner,
+    machine: Machine,
     stop: Stop,
 }
 
@@ -55,21 +42,22 @@ impl Drop for Sources {
 impl Sources {
     /// Starts the collectors' threads and the reader of kernel messages.
     ///
+    /// `booted` is when its kernel booted, of a machine that is not this one.
+    ///
     /// # Errors
     ///
     /// The system refuses a thread, or a table of this program is wrong. A source that is not there is no error: its
     /// collector says so.
-    pub fn start(machine: Machine<'_>) -> anyhow::Result<Arc<Self>> {
-        let catalog = XidCatalog::embedded().context("the table of XIDs")?;
-        let xids = XidCounts::new(&catalog);
-        let kernel = Arc::new(Kernel::new(Arc::new(classifier()?), xids.clone()));
-        let mut workers = node::workers(&machine.paths);
-        workers.extend(collect::kernel::workers(&kernel));
-        workers.extend(gpu::workers(&machine.paths, gpu_options(&machine, catalog, xids)?));
-        let runner = Runner::start(workers, Arc::clone(&machine.clock)).context("cannot start the collectors")?;
+    pub fn start(
+        paths: &Paths,
+        host: &str,
+        clock: &Arc<dyn Clock>,
+        booted: Option<Millis>,
+    ) -> anyhow::Result<Arc<Self>> {
+        let machine = Machine::start(paths, host, Vec::new(), clock).context("cannot start the collectors")?;
         let stop = Stop::new().context("cannot make a stop handle")?;
-        read_kernel(&machine, kernel, stop.clone())?;
-        Ok(Arc::new(Self { runner, stop }))
+        read_kernel(&paths.kmsg, booted, Arc::clone(&machine.kernel), stop.clone())?;
+        Ok(Arc::new(Self { machine, stop }))
     }
 
     /// This machine's.
@@ -77,19 +65,14 @@ impl Sources {
     /// # Errors
     ///
     /// As [`Sources::start`].
-    pub fn of_here(args: &PathArgs, inventory: Option<&Path>) -> anyhow::Result<Arc<Self>> {
-        Self::start(Machine {
-            paths: paths(args),
-            host: host_name(),
-            clock: Arc::new(SystemClock),
-            inventory,
-            booted: None,
-        })
+    pub fn of_here(args: &PathArgs) -> anyhow::Result<Arc<Self>> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        Self::start(&paths(args), &host_name(), &clock, None)
     }
 
     /// One page in the text format.
     pub fn page(&self, page: Page) -> String {
-        exposition::write_page(&self.runner.collect(page), Format::Text)
+        exposition::write_page(&self.machine.runner.collect(page), Format::Text)
     }
 }
 
@@ -102,34 +85,23 @@ pub fn classifier() -> anyhow::Result<Classifier> {
     Classifier::new(PATTERNS).context("the table of kernel events")
 }
 
-fn gpu_options(machine: &Machine<'_>, catalog: XidCatalog, xids: XidCounts) -> anyhow::Result<gpu::Options> {
-    Ok(gpu::Options {
-        library: machine.paths.nvml_library.clone(),
-        hostname: machine.host.clone(),
-        fields: FieldTable::new(gpu::FIELDS).context("the table of GPU fields")?.usual(),
-        deadline: gpu::DEADLINE,
-        tick: gpu::TICK,
-        clock: Arc::clone(&machine.clock),
-        xids,
-        catalog,
-    })
-}
-
 /// Reads kernel messages on a thread until told to stop; a source that is missing or fails is tried again.
-fn read_kernel(machine: &Machine<'_>, kernel: Arc<Kernel>, stop: Stop) -> anyhow::Result<()> {
-    let path = machine.paths.kmsg.clone();
+fn read_kernel(path: &Path, booted: Option<Millis>, kernel: Arc<Kernel>, stop: Stop) -> anyhow::Result<()> {
+    let path = path.to_owned();
     // What this machine's kernel said before this start was counted by an earlier one, or is history.
-    let (start, boot) = machine.booted.map_or((Start::End, Boot::OfMachine), |at| (Start::Beginning, Boot::At(at)));
-    let open = move || Kmsg::open(&path, start, boot);
+    let (start, boot) = booted.map_or((Start::End, Boot::OfMachine), |at| (Start::Beginning, Boot::At(at)));
     let work = move || {
         while !stop.is_stopped() {
-            if let Err(error) = open().and_then(|log| follow(log, &kernel, &stop)) {
+            if let Err(error) = Kmsg::open(&path, start, boot).and_then(|log| follow(log, &kernel, &stop)) {
                 kernel.detached(state_of(&error), error_text(&error));
             }
             let _ = stop.wait(KMSG_RETRY);
         }
     };
-    std::thread::Builder::new().name("kmsg".into()).spawn(work).context("cannot start the reader of kernel messages")?;
+    std::thread::Builder::new()
+        .name("kmsg".into())
+        .spawn(work)
+        .context("cannot start the reader of kernel messages")?;
     Ok(())
 }
 

@@ -15,7 +15,8 @@ use super::settings::Settings;
 /// The folder cannot be written, another process holds it, or a newer version wrote it.
 pub fn open(settings: &Settings) -> anyhow::Result<Arc<Db>> {
     let dir = settings.data.join("metrics");
-    std::fs::create_dir_all(&dir).with_context(|| format!("cannot make the data folder {}", settings.data.display()))?;
+    std::fs::create_dir_all(&dir)
+        .with_context(|| format!("cannot make the data folder {}", settings.data.display()))?;
     let config = &settings.config;
     let options = Options {
         keep_time: Some(config.retention.time),
@@ -69,26 +70,126 @@ pub fn families(db: &Db) -> Vec<Family> {
         out.push(family);
     };
     let (gauge, counter) = (Kind::Gauge, Kind::Counter);
-    put(gauge, "watchfire_tsdb_head_series", "Series in the head.", stats.head_series);
-    put(gauge, "watchfire_tsdb_head_chunks", "Sealed runs of samples in the head.", stats.head_chunks);
+    put(
+        gauge,
+        "watchfire_tsdb_head_series",
+        "Series in the head.",
+        stats.head_series,
+    );
+    put(
+        gauge,
+        "watchfire_tsdb_head_chunks",
+        "Sealed runs of samples in the head.",
+        stats.head_chunks,
+    );
     put(gauge, "watchfire_tsdb_blocks", "Blocks on disk.", stats.blocks);
-    put(gauge, "watchfire_tsdb_blocks_bytes", "Size of the blocks, in bytes.", stats.blocks_bytes);
-    put(gauge, "watchfire_tsdb_blocks_samples", "Samples in the blocks.", stats.blocks_samples);
-    put(gauge, "watchfire_tsdb_wal_bytes", "Size of the write-ahead log, in bytes.", stats.wal_bytes);
-    put(counter, "watchfire_tsdb_wal_written_bytes_total", "Bytes written to the write-ahead log.", stats.wal_bytes_written);
-    put(counter, "watchfire_tsdb_wal_failures_total", "Writes and syncs of the write-ahead log that failed.", stats.wal_failures);
-    put(counter, "watchfire_wal_corruptions_total", "Damaged places found in the write-ahead log.", stats.wal_corruptions);
-    put(counter, "watchfire_tsdb_chunk_corruptions_total", "Chunks that did not fit their checksum when read.", stats.chunk_corruptions);
-    put(counter, "watchfire_tsdb_samples_appended_total", "Samples taken.", stats.samples_appended);
-    put(counter, "watchfire_tsdb_samples_out_of_order_total", "Samples taken although later ones were there.", stats.samples_out_of_order);
-    put(counter, "watchfire_tsdb_samples_duplicate_total", "Samples refused because their time had a value.", stats.samples_duplicate);
-    put(counter, "watchfire_tsdb_samples_too_old_total", "Samples refused because they came too late.", stats.samples_too_old);
-    put(counter, "watchfire_tsdb_series_created_total", "Series made.", stats.series_created);
-    put(counter, "watchfire_tsdb_series_removed_total", "Series forgotten by the head.", stats.series_removed);
-    put(counter, "watchfire_tsdb_series_refused_total", "New series refused because of the limit.", stats.series_refused);
-    put(counter, "watchfire_tsdb_compactions_total", "Compactions done.", stats.compactions);
-    put(counter, "watchfire_tsdb_maintenance_failures_total", "Cuts and compactions that failed.", stats.maintenance_failures);
-    put(counter, "watchfire_tsdb_blocks_dropped_total", "Blocks dropped by retention.", stats.blocks_dropped);
-    put(counter, "watchfire_tsdb_disk_refusals_total", "Times nothing was written because the disk was nearly full.", stats.disk_refusals);
+    put(
+        gauge,
+        "watchfire_tsdb_blocks_bytes",
+        "Size of the blocks, in bytes.",
+        stats.blocks_bytes,
+    );
+    put(
+        gauge,
+        "watchfire_tsdb_blocks_samples",
+        "Samples in the blocks.",
+        stats.blocks_samples,
+    );
+    put(
+        gauge,
+        "watchfire_tsdb_wal_bytes",
+        "Size of the write-ahead log, in bytes.",
+        stats.wal_bytes,
+    );
+    put(
+        counter,
+        "watchfire_tsdb_wal_written_bytes_total",
+        "Bytes written to the write-ahead log.",
+        stats.wal_bytes_written,
+    );
+    put(
+        counter,
+        "watchfire_tsdb_wal_failures_total",
+        "Writes and syncs of the write-ahead log that failed.",
+        stats.wal_failures,
+    );
+    put(
+        counter,
+        "watchfire_wal_corruptions_total",
+        "Damaged places found in the write-ahead log.",
+        stats.wal_corruptions,
+    );
+    put(
+        counter,
+        "watchfire_tsdb_chunk_corruptions_total",
+        "Chunks that did not fit their checksum when read.",
+        stats.chunk_corruptions,
+    );
+    put(
+        counter,
+        "watchfire_tsdb_samples_appended_total",
+        "Samples taken.",
+        stats.samples_appended,
+    );
+    put(
+        counter,
+        "watchfire_tsdb_samples_out_of_order_total",
+        "Samples taken although later ones were there.",
+        stats.samples_out_of_order,
+    );
+    put(
+        counter,
+        "watchfire_tsdb_samples_duplicate_total",
+        "Samples refused because their time had a value.",
+        stats.samples_duplicate,
+    );
+    put(
+        counter,
+        "watchfire_tsdb_samples_too_old_total",
+        "Samples refused because they came too late.",
+        stats.samples_too_old,
+    );
+    put(
+        counter,
+        "watchfire_tsdb_series_created_total",
+        "Series made.",
+        stats.series_created,
+    );
+    put(
+        counter,
+        "watchfire_tsdb_series_removed_total",
+        "Series forgotten by the head.",
+        stats.series_removed,
+    );
+    put(
+        counter,
+        "watchfire_tsdb_series_refused_total",
+        "New series refused because of the limit.",
+        stats.series_refused,
+    );
+    put(
+        counter,
+        "watchfire_tsdb_compactions_total",
+        "Compactions done.",
+        stats.compactions,
+    );
+    put(
+        counter,
+        "watchfire_tsdb_maintenance_failures_total",
+        "Cuts and compactions that failed.",
+        stats.maintenance_failures,
+    );
+    put(
+        counter,
+        "watchfire_tsdb_blocks_dropped_total",
+        "Blocks dropped by retention.",
+        stats.blocks_dropped,
+    );
+    put(
+        counter,
+        "watchfire_tsdb_disk_refusals_total",
+        "Times nothing was written because the disk was nearly full.",
+        stats.disk_refusals,
+    );
     out
 }

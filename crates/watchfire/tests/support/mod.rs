@@ -19,7 +19,11 @@ pub fn watchfire() -> Command {
 
 /// Runs the binary to its end.
 pub fn answer(args: &[&str]) -> Output {
-    watchfire().args(args).stdin(Stdio::null()).output().expect("the binary runs")
+    watchfire()
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary runs")
 }
 
 /// Standard error of an ended process as text.
@@ -34,7 +38,10 @@ pub fn stdout(output: &Output) -> String {
 
 /// A port nobody listens on at present.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|l| l.local_addr())
+        .expect("a free port")
+        .port()
 }
 
 /// A running process of ours; ended without mercy when dropped.
@@ -84,7 +91,11 @@ impl Process {
             if let Some(status) = self.child.try_wait().expect("its state") {
                 panic!("it ended with {status} before it was ready:\n{}", self.log());
             }
-            assert!(begun.elapsed() < PATIENCE, "not ready after {PATIENCE:?}:\n{}", self.log());
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "not ready after {PATIENCE:?}:\n{}",
+                self.log()
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -101,7 +112,9 @@ impl Process {
 
     /// The answer of a query API as JSON.
     pub fn json(&self, path: &str) -> serde_json::Value {
-        let answer = self.get(path).unwrap_or_else(|| panic!("no answer to {path}:\n{}", self.log()));
+        let answer = self
+            .get(path)
+            .unwrap_or_else(|| panic!("no answer to {path}:\n{}", self.log()));
         serde_json::from_str(&answer.body).unwrap_or_else(|e| panic!("{path} gave no JSON ({e}): {}", answer.body))
     }
 
@@ -120,7 +133,11 @@ impl Process {
             if let Some(found) = ask(self) {
                 return found;
             }
-            assert!(begun.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}\n{}", self.log());
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{what}: not within {PATIENCE:?}\n{}",
+                self.log()
+            );
             std::thread::sleep(Duration::from_millis(200));
         }
     }
@@ -165,7 +182,10 @@ pub fn get(address: SocketAddr, path: &str) -> Option<Answer> {
 
 /// `POST path` with an empty body.
 pub fn post(address: SocketAddr, path: &str) -> Option<Answer> {
-    request(address, &format!("POST {path} HTTP/1.0\r\nHost: {address}\r\nContent-Length: 0\r\n\r\n"))
+    request(
+        address,
+        &format!("POST {path} HTTP/1.0\r\nHost: {address}\r\nContent-Length: 0\r\n\r\n"),
+    )
 }
 
 fn request(address: SocketAddr, text: &str) -> Option<Answer> {
@@ -177,12 +197,24 @@ fn request(address: SocketAddr, text: &str) -> Option<Answer> {
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let (head, body) = text.split_once("\r\n\r\n")?;
     let status = head.split(' ').nth(1)?.parse().ok()?;
-    Some(Answer { status, head: head.to_owned(), body: body.to_owned() })
+    Some(Answer {
+        status,
+        head: head.to_owned(),
+        body: body.to_owned(),
+    })
 }
 
 /// Escapes a text for a query string.
 pub fn escape(text: &str) -> String {
-    text.bytes().map(|b| if b.is_ascii_alphanumeric() { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+    text.bytes()
+        .map(|b| {
+            if b.is_ascii_alphanumeric() {
+                char::from(b).to_string()
+            } else {
+                format!("%{b:02X}")
+            }
+        })
+        .collect()
 }
 
 /// A receiver of webhooks that keeps what it is sent.
@@ -202,8 +234,10 @@ impl Webhook {
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let kept = Arc::clone(&kept);
-                std::thread::spawn(move || while let Some(body) = serve_one(&stream) {
-                    kept.lock().expect("the list").push((Instant::now(), body));
+                std::thread::spawn(move || {
+                    while let Some(body) = serve_one(&stream) {
+                        kept.lock().expect("the list").push((Instant::now(), body));
+                    }
                 });
             }
         });
@@ -212,17 +246,28 @@ impl Webhook {
 
     /// Every notification so far.
     pub fn notifications(&self) -> Vec<serde_json::Value> {
-        self.received.lock().expect("the list").iter().map(|(_, body)| body.clone()).collect()
+        self.received
+            .lock()
+            .expect("the list")
+            .iter()
+            .map(|(_, body)| body.clone())
+            .collect()
     }
 
     /// Every alert told so far, a repeated one each time.
     pub fn alerts(&self) -> Vec<serde_json::Value> {
-        self.notifications().iter().flat_map(|n| n["alerts"].as_array().cloned().unwrap_or_default()).collect()
+        self.notifications()
+            .iter()
+            .flat_map(|n| n["alerts"].as_array().cloned().unwrap_or_default())
+            .collect()
     }
 
     /// Alerts told so far with this name and status.
     pub fn named(&self, name: &str, status: &str) -> Vec<serde_json::Value> {
-        self.alerts().into_iter().filter(|a| a["labels"]["alertname"] == name && a["status"] == status).collect()
+        self.alerts()
+            .into_iter()
+            .filter(|a| a["labels"]["alertname"] == name && a["status"] == status)
+            .collect()
     }
 }
 
@@ -263,7 +308,9 @@ pub fn tool(name: &str) -> Option<PathBuf> {
         return Some(unpacked);
     }
     let path = std::env::var_os("PATH")?;
-    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|p| p.is_file());
+    let found = std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|p| p.is_file());
     if found.is_none() {
         eprintln!("skipped: {name} is not installed (tests/prepare.sh brings it)");
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use alerts::delivery::DeliveryStatus;
 use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
@@ -17,16 +18,19 @@ pub async fn notifications(State(hub): State<Arc<Hub>>) -> Response {
         .iter()
         .map(|delivery| {
             json!({
-                "time": delivery.time as f64 / 1000.0,
+                "time": delivery.at as f64 / 1000.0,
                 "receiver": delivery.receiver,
                 "integration": delivery.integration,
-                "status": delivery.status,
-                "alerts": delivery.alerts,
-                "group": delivery.group,
-                "ok": delivery.error.is_none(),
+                "status": if delivery.firing > 0 { "firing" } else { "resolved" },
+                "alerts": delivery.firing + delivery.resolved,
+                "firing": delivery.firing,
+                "resolved": delivery.resolved,
+                "group": delivery.group_key,
+                "ok": delivery.status == DeliveryStatus::Sent,
+                "state": delivery.status.as_str(),
                 "attempts": delivery.attempts,
-                "duration_seconds": delivery.duration.as_secs_f64(),
-                "error": delivery.error,
+                "duration_seconds": delivery.latency as f64 / 1000.0,
+                "error": (!delivery.error.is_empty()).then_some(&delivery.error),
             })
         })
         .collect();

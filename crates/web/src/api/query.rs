@@ -21,7 +21,10 @@ pub async fn instant(State(hub): State<Arc<Hub>>, params: Params) -> Result<Resp
     let time = params.time("time", hub.now())?;
     let expr = params.get("query").unwrap_or("").to_owned();
     let limit = params.limit()?;
-    let outcome = run(&hub, &params, move |hub, deadline| hub.engine.instant(&expr, time, deadline)).await?;
+    let outcome = run(&hub, &params, move |hub, deadline| {
+        hub.engine.instant(&expr, time, deadline)
+    })
+    .await?;
     Ok(answer(outcome, limit))
 }
 
@@ -29,15 +32,21 @@ pub async fn instant(State(hub): State<Arc<Hub>>, params: Params) -> Result<Resp
 pub async fn range(State(hub): State<Arc<Hub>>, params: Params) -> Result<Response, ApiError> {
     let (start, end) = (params.time_needed("start")?, params.time_needed("end")?);
     if end < start {
-        return Err(ApiError::parameter("end", "end timestamp must not be before start time"));
+        return Err(ApiError::parameter(
+            "end",
+            "end timestamp must not be before start time",
+        ));
     }
-    let step = params.duration("step")?.ok_or_else(|| {
-        ApiError::parameter("step", "cannot parse \"\" to a valid duration")
-    })?;
+    let step = params
+        .duration("step")?
+        .ok_or_else(|| ApiError::parameter("step", "cannot parse \"\" to a valid duration"))?;
     check_step(start, end, step)?;
     let expr = params.get("query").unwrap_or("").to_owned();
     let limit = params.limit()?;
-    let outcome = run(&hub, &params, move |hub, deadline| hub.engine.range(&expr, start, end, step, deadline)).await?;
+    let outcome = run(&hub, &params, move |hub, deadline| {
+        hub.engine.range(&expr, start, end, step, deadline)
+    })
+    .await?;
     Ok(answer(outcome, limit))
 }
 
@@ -79,7 +88,10 @@ async fn run(
     ask: impl FnOnce(&Hub, &Deadline) -> Result<QueryOutcome, QueryError> + Send + 'static,
 ) -> Result<QueryOutcome, ApiError> {
     hub.check_ready()?;
-    let wanted = params.duration("timeout")?.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
+    let wanted = params
+        .duration("timeout")?
+        .and_then(|ms| u64::try_from(ms).ok())
+        .map(Duration::from_millis);
     let timeout = wanted.map_or(hub.query_timeout, |wanted| wanted.min(hub.query_timeout));
     let deadline = Deadline::at(Instant::now() + timeout);
     let guard = CancelOnDrop(deadline.clone());

@@ -26,15 +26,26 @@ pub async fn rules(State(hub): State<Arc<Hub>>, params: Params) -> Result<Respon
         files: params.all("file[]").collect(),
         with_alerts: params.get("exclude_alerts") != Some("true"),
     };
-    let groups: Vec<Value> = hub.rules.status().iter().filter_map(|group| group_json(group, &filter)).collect();
-    Ok(body(json!({"status": "success", "data": {"groups": groups}}).to_string()))
+    let groups: Vec<Value> = hub
+        .rules
+        .status()
+        .iter()
+        .filter_map(|group| group_json(group, &filter))
+        .collect();
+    Ok(body(
+        json!({"status": "success", "data": {"groups": groups}}).to_string(),
+    ))
 }
 
 /// `GET /api/v1/alerts`
 pub async fn alerts(State(hub): State<Arc<Hub>>) -> Response {
     let groups = hub.rules.status();
-    let alerts: Vec<Value> =
-        groups.iter().flat_map(|g| &g.rules).flat_map(|r| &r.alerts).filter_map(alert_json).collect();
+    let alerts: Vec<Value> = groups
+        .iter()
+        .flat_map(|g| &g.rules)
+        .flat_map(|r| &r.alerts)
+        .filter_map(alert_json)
+        .collect();
     body(json!({"status": "success", "data": {"alerts": alerts}}).to_string())
 }
 
@@ -48,7 +59,11 @@ struct Filter<'a> {
 
 impl Filter<'_> {
     fn takes(&self, rule: &RuleStatus) -> bool {
-        let kind = if rule.rule.kind == RuleKind::Recording { "record" } else { "alert" };
+        let kind = if rule.rule.kind == RuleKind::Recording {
+            "record"
+        } else {
+            "alert"
+        };
         (self.kind.is_empty() || self.kind == kind)
             && (self.names.is_empty() || self.names.contains(&rule.rule.name.as_str()))
     }
@@ -60,8 +75,12 @@ fn group_json(group: &GroupStatus, filter: &Filter<'_>) -> Option<Value> {
     if !named(&filter.groups, &loaded.name) || !named(&filter.files, &loaded.file) {
         return None;
     }
-    let rules: Vec<Value> =
-        group.rules.iter().filter(|r| filter.takes(r)).map(|r| rule_json(r, filter.with_alerts)).collect();
+    let rules: Vec<Value> = group
+        .rules
+        .iter()
+        .filter(|r| filter.takes(r))
+        .map(|r| rule_json(r, filter.with_alerts))
+        .collect();
     let filtering = !filter.kind.is_empty() || !filter.names.is_empty();
     if rules.is_empty() && filtering {
         return None;
@@ -84,7 +103,12 @@ fn rule_json(status: &RuleStatus, with_alerts: bool) -> Value {
     let mut put = |name: &str, value: Value| {
         out.insert(name.to_owned(), value);
     };
-    if let RuleKind::Alerting { hold, keep_firing, annotations } = &rule.kind {
+    if let RuleKind::Alerting {
+        hold,
+        keep_firing,
+        annotations,
+    } = &rule.kind
+    {
         put("state", json!(state(&status.alerts)));
         put("name", json!(rule.name));
         put("query", json!(rule.expr));
@@ -92,8 +116,11 @@ fn rule_json(status: &RuleStatus, with_alerts: bool) -> Value {
         put("keepFiringFor", json!(*keep_firing as f64 / 1000.0));
         put("labels", pairs(&rule.labels));
         put("annotations", pairs(annotations));
-        let alerts: Vec<Value> =
-            if with_alerts { status.alerts.iter().filter_map(alert_json).collect() } else { Vec::new() };
+        let alerts: Vec<Value> = if with_alerts {
+            status.alerts.iter().filter_map(alert_json).collect()
+        } else {
+            Vec::new()
+        };
         put("alerts", Value::Array(alerts));
     } else {
         put("name", json!(rule.name));
@@ -111,7 +138,14 @@ fn rule_json(status: &RuleStatus, with_alerts: bool) -> Value {
     }
     put("evaluationTime", json!(status.duration.as_secs_f64()));
     put("lastEvaluation", json!(date(status.last_evaluation)));
-    put("type", json!(if rule.kind == RuleKind::Recording { "recording" } else { "alerting" }));
+    put(
+        "type",
+        json!(if rule.kind == RuleKind::Recording {
+            "recording"
+        } else {
+            "alerting"
+        }),
+    );
     Value::Object(out)
 }
 
@@ -144,7 +178,10 @@ fn alert_json(alert: &Alert) -> Option<Value> {
 }
 
 fn pairs(list: &[(String, String)]) -> Value {
-    list.iter().map(|(n, v)| (n.clone(), json!(v))).collect::<Map<_, _>>().into()
+    list.iter()
+        .map(|(n, v)| (n.clone(), json!(v)))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 /// A moment in RFC 3339; the field's zero time stands for "never".

@@ -30,7 +30,10 @@ pub async fn series(State(hub): State<Arc<Hub>>, params: Params) -> Result<Respo
 pub async fn labels(State(hub): State<Arc<Hub>>, params: Params) -> Result<Response, ApiError> {
     let ask = Ask::read(&params)?;
     let limit = params.limit()?;
-    let names = run(&hub, move |hub| hub.engine.label_names(&ask.selectors, ask.start, ask.end)).await?;
+    let names = run(&hub, move |hub| {
+        hub.engine.label_names(&ask.selectors, ask.start, ask.end)
+    })
+    .await?;
     Ok(limited(names, limit, json::texts))
 }
 
@@ -46,13 +49,18 @@ pub async fn values(
     let name = unescape(&name);
     let ask = Ask::read(&params)?;
     let limit = params.limit()?;
-    let values = run(&hub, move |hub| hub.engine.label_values(&name, &ask.selectors, ask.start, ask.end)).await?;
+    let values = run(&hub, move |hub| {
+        hub.engine.label_values(&name, &ask.selectors, ask.start, ask.end)
+    })
+    .await?;
     Ok(limited(values, limit, json::texts))
 }
 
 /// A label name in an address may be escaped: `U__http_2e_status` is `http.status`.
 fn unescape(name: &str) -> String {
-    let Some(escaped) = name.strip_prefix("U__") else { return name.to_owned() };
+    let Some(escaped) = name.strip_prefix("U__") else {
+        return name.to_owned();
+    };
     let mut out = String::new();
     let mut rest = escaped;
     while let Some(at) = rest.find('_') {
@@ -85,9 +93,16 @@ impl Ask {
     fn read(params: &Params) -> Result<Self, ApiError> {
         let (start, end) = (params.time("start", ALWAYS.0)?, params.time("end", ALWAYS.1)?);
         if end < start {
-            return Err(ApiError::parameter("end", "end timestamp must not be before start time"));
+            return Err(ApiError::parameter(
+                "end",
+                "end timestamp must not be before start time",
+            ));
         }
-        Ok(Self { selectors: params.selectors()?, start, end })
+        Ok(Self {
+            selectors: params.selectors()?,
+            start,
+            end,
+        })
     }
 }
 
@@ -107,7 +122,10 @@ fn limited<T>(mut list: Vec<T>, limit: usize, write: impl Fn(&[T]) -> String) ->
     }
     list.truncate(limit);
     let warnings = r#"["results truncated due to limit"]"#;
-    body(format!(r#"{{"status":"success","data":{},"warnings":{warnings}}}"#, write(&list)))
+    body(format!(
+        r#"{{"status":"success","data":{},"warnings":{warnings}}}"#,
+        write(&list)
+    ))
 }
 
 #[cfg(test)]

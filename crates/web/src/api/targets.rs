@@ -28,11 +28,19 @@ pub async fn targets(State(hub): State<Arc<Hub>>, params: Params) -> Result<Resp
     let wanted = |job: &str| pool.is_none_or(|pool| pool == job);
     let all = hub.targets.targets();
     let mut data = Map::new();
-    let list: Vec<Value> =
-        all.active.iter().filter(|t| active && wanted(&t.job)).map(target_json).collect();
+    let list: Vec<Value> = all
+        .active
+        .iter()
+        .filter(|t| active && wanted(&t.job))
+        .map(target_json)
+        .collect();
     data.insert("activeTargets".into(), Value::Array(list));
-    let list: Vec<Value> =
-        all.dropped.iter().filter(|t| dropped && wanted(&t.job)).map(dropped_json).collect();
+    let list: Vec<Value> = all
+        .dropped
+        .iter()
+        .filter(|t| dropped && wanted(&t.job))
+        .map(dropped_json)
+        .collect();
     data.insert("droppedTargets".into(), Value::Array(list));
     let mut counts = Map::new();
     for target in all.dropped.iter().filter(|t| dropped && wanted(&t.job)) {
@@ -69,7 +77,11 @@ fn dropped_json(target: &DroppedTarget) -> Value {
 }
 
 fn labels_json(labels: &Labels) -> Value {
-    labels.iter().map(|(n, v)| (n.to_owned(), json!(v))).collect::<Map<_, _>>().into()
+    labels
+        .iter()
+        .map(|(n, v)| (n.to_owned(), json!(v)))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 /// `GET /api/v1/metadata`
