@@ -1,11 +1,9 @@
 //! The store against a plain map doing the same, over cuts, compactions, reopening and crashes.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blocks::vfs::Vfs;
 use blocks::vfs::mem::MemFs;
 use model::{Appended, Appender as _, Batch, Column, Labels, Matcher, Millis, Queryable as _, SeriesId, StoreError};
 
@@ -118,9 +116,10 @@ impl Driver {
     fn append(&mut self, target_number: usize, time: Millis, samples: &[(Labels, f64)], timed: bool) -> Appended {
         let target = self.db.target(&target(target_number));
         let mut done = Appended::default();
-        for attempt in 0..2 {
+        let mut left = samples.to_vec();
+        for _ in 0..2 {
             let mut batch = Batch::default();
-            for (labels, value) in samples {
+            for (labels, value) in &left {
                 let id = self.id(labels);
                 if timed {
                     batch.timed.push((id, time, *value));
@@ -128,13 +127,14 @@ impl Driver {
                     batch.samples.push((id, *value));
                 }
             }
-            done = self.db.append(target, time, &batch).expect("append");
-            if done.unknown.is_empty() {
-                break;
-            }
-            assert_eq!(attempt, 0, "a series just resolved is known");
-            self.ids.retain(|_, id| !done.unknown.contains(id));
+            let part = self.db.append(target, time, &batch).expect("append");
+            done.accepted += part.accepted;
+            done.duplicates += part.duplicates;
+            done.too_old += part.too_old;
+            self.ids.retain(|_, id| !part.unknown.contains(id));
+            left.retain(|(labels, _)| !self.ids.contains_key(labels));
         }
+        assert!(left.is_empty(), "a series just resolved is known");
         let refused = done.duplicates + done.too_old;
         assert_eq!(done.accepted + refused, samples.len() as u64);
         for (labels, value) in samples {
@@ -185,4 +185,108 @@ fn samples_come_back_from_the_head() {
         driver.db.label_values("job", &matchers, 0, Millis::MAX).unwrap(),
         ["j1"]
     );
+}
+
+/// Random life of a store; `check_every` operations the whole contents are compared.
+fn live(seed: u64, operations: usize) {
+    println!("seed {seed}");
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let fs = MemFs::new();
+    let mut driver = Driver::new(open(options(&fs)), START + rng.i64(0..2 * HOUR));
+    let step = [1_000, 15_000, 60_000][rng.usize(0..3)];
+    for _ in 0..operations {
+        match rng.u8(0..100) {
+            0..70 => {
+                driver.now += step + if rng.u8(0..10) == 0 { rng.i64(0..5) } else { 0 };
+                let (now, number) = (driver.now, rng.usize(0..3));
+                let present: Vec<_> = (0..12).filter(|s| s % 3 == number && rng.u8(0..20) > 0).collect();
+                let samples: Vec<_> = present.iter().map(|&s| (series(s), value(&mut rng, s))).collect();
+                driver.append(number, now, &samples, false);
+            }
+            70..76 => {
+                // A series of its own, or one that targets write too.
+                let (labels, time) = (
+                    series(rng.usize(0..16)),
+                    driver.now - rng.i64(0..90) * 60_000 + rng.i64(0..3),
+                );
+                let value = value(&mut rng, 20);
+                driver.append(0, time, &[(labels, value)], true);
+            }
+            76..80 => {
+                let time = driver.now - rng.i64(0..15) * 60_000;
+                let sample = [(series(rng.usize(0..12)), 7.0)];
+                driver.append(rng.usize(0..3), time, &sample, false);
+            }
+            80..84 => {
+                // A second batch at the same time, as report series are.
+                let now = driver.now;
+                driver.append(1, now, &[(series(12), 1.0)], false);
+            }
+            84..88 => driver.now += rng.i64(0..3) * HOUR / 2,
+            88..95 => driver.db.maintain(driver.now).expect("maintain"),
+            95..97 => {
+                if rng.bool() {
+                    driver.db.close().expect("close");
+                }
+                // Not closed is as killed: the process' writes are with the kernel.
+                let copy = fs.at(fs.op_count());
+                drop(std::mem::replace(&mut driver.db, open(options(&copy))));
+                let back = open(options(&fs));
+                assert_same(&contents(&driver.db), &driver.model);
+                driver.db = back;
+                driver.ids.clear();
+            }
+            _ => {
+                let mint = driver.now - rng.i64(0..6 * HOUR);
+                let maxt = mint + rng.i64(0..3 * HOUR);
+                let mut want = driver.model.clone();
+                want.values_mut()
+                    .for_each(|s| s.retain(|t, _| (mint..=maxt).contains(t)));
+                want.retain(|_, s| !s.is_empty());
+                assert_same(&read_range(&driver.db, mint, maxt), &want);
+            }
+        }
+    }
+    assert_same(&contents(&driver.db), &driver.model);
+    driver.db.maintain(driver.now + 100 * HOUR).expect("maintain");
+    assert_same(&contents(&driver.db), &driver.model);
+    println!("{:?}", driver.db.stats());
+}
+
+fn value(rng: &mut fastrand::Rng, kind: usize) -> f64 {
+    match (kind % 6, rng.u8(0..30)) {
+        (_, 0) => model::stale_nan(),
+        (_, 1) => [f64::NAN, f64::INFINITY, -0.0][rng.usize(0..3)],
+        (0 | 1, _) => 5.0,
+        (2, _) => f64::from(rng.u8(..)),
+        (3, _) => f64::from(rng.u16(..)) / 1000.0,
+        (4, _) => rng.f64(),
+        _ => f64::from(rng.u32(..)) * 1024.0,
+    }
+}
+
+#[test]
+fn a_random_life_agrees_with_a_map() {
+    for _ in 0..rounds(20) {
+        live(fastrand::u64(..), 700);
+    }
+}
+
+#[test]
+fn a_long_life_is_compacted_and_agrees_with_a_map() {
+    for _ in 0..rounds(1) {
+        live(fastrand::u64(..), 8000);
+    }
+}
+
+/// How often to try anew; `WATCHFIRE_ROUNDS` multiplies.
+fn rounds(usual: usize) -> usize {
+    let more = std::env::var("WATCHFIRE_ROUNDS").ok().and_then(|n| n.parse().ok());
+    usual * more.unwrap_or(1)
+}
+
+#[test]
+fn lives_that_once_failed() {
+    // Late samples of several spans in one run, after a checkpoint and a restart.
+    live(13764722813638781900, 700);
 }

@@ -239,9 +239,7 @@ impl Series {
         let mut late = Vec::new();
         if let Some(beside) = &self.late {
             late.extend(beside.sealed.iter().cloned());
-            if !beside.tail.is_empty() {
-                late.push(Sealed::inline(&beside.tail));
-            }
+            late.extend(by_span(beside.tail.clone()));
         }
         (runs, late)
     }
@@ -313,19 +311,9 @@ fn own_takes(column: &Column, time: Millis) -> bool {
 }
 
 impl Late {
-    /// Encodes the tail, one run a span.
+    /// Encodes the tail.
     fn seal(&mut self) {
-        let mut rest = std::mem::take(&mut self.tail);
-        while let Some(&first) = rest.times.first() {
-            let end = span_start(first).saturating_add(times::SPAN);
-            let n = rest.times.partition_point(|&t| t < end);
-            let later = Column {
-                times: rest.times.split_off(n),
-                values: rest.values.split_off(n),
-            };
-            self.sealed.push(Sealed::inline(&rest));
-            rest = later;
-        }
+        self.sealed.extend(by_span(std::mem::take(&mut self.tail)));
     }
 
     fn trim(&mut self, boundary: Millis) {
@@ -334,6 +322,22 @@ impl Late {
         self.tail.times.drain(..gone);
         self.tail.values.drain(..gone);
     }
+}
+
+/// Encodes samples as runs that each lie within one span.
+fn by_span(mut column: Column) -> Vec<Sealed> {
+    let mut runs = Vec::new();
+    while let Some(&first) = column.times.first() {
+        let end = span_start(first).saturating_add(times::SPAN);
+        let n = column.times.partition_point(|&t| t < end);
+        let later = Column {
+            times: column.times.split_off(n),
+            values: column.values.split_off(n),
+        };
+        runs.push(Sealed::inline(&column));
+        column = later;
+    }
+    runs
 }
 
 impl Shared {
