@@ -3,10 +3,10 @@
 //! Invariant: an alert is identified by its labels after the rule's labels are applied; it is pending from the first
 //! evaluation that holds, fires once it has held for the rule's `for`, and is resolved by the first evaluation that
 //! does not hold after `keep_firing_for`. A resolved alert is kept for [`RESOLVED_KEPT`], so that a receiver that
-//! missed the message still gets it.
+//! missed the message still gets it. Times are those of the evaluation, whatever the query's offset.
 
 use hashbrown::HashMap;
-use model::{Labels, LabelsBuilder, METRIC_NAME, Millis, Value};
+use model::{Labels, LabelsBuilder, METRIC_NAME, Millis};
 
 use crate::error::Error;
 use crate::expand::{AlertTexts, Expander};
@@ -65,17 +65,16 @@ pub struct Alert {
 }
 
 impl Alert {
-    /// Whether it must be handed on now: firing or resolved, news first, repeated every `resend` milliseconds.
+    /// Whether it must be handed on now: firing or resolved, news first, repeated once more than `resend`
+    /// milliseconds have passed.
     #[must_use]
     pub fn needs_sending(&self, now: Millis, resend: Millis) -> bool {
         let Some(last) = self.last_sent_at else {
             return self.state != AlertState::Pending;
         };
-        match self.state {
-            AlertState::Pending => false,
-            AlertState::Firing => last + resend <= now,
-            AlertState::Resolved => self.resolved_at.is_some_and(|at| at > last) || last + resend <= now,
-        }
+        let resolved_since = self.resolved_at.is_some_and(|at| at > last);
+        // A moment that lies ahead was told before the clock was set back.
+        self.state != AlertState::Pending && (resolved_since || last + resend < now || last > now)
     }
 }
 
@@ -110,45 +109,47 @@ impl Alerts {
         self.active.values_mut()
     }
 
-    /// Takes over an alert of the same rule before a reload.
-    pub fn adopt(&mut self, alert: Alert) {
-        self.active.insert(alert.labels.clone(), alert);
+    /// The alerts that must be handed on at `now`, sorted by labels; they count as told.
+    pub fn take_due(&mut self, now: Millis, resend: Millis) -> Vec<Alert> {
+        let mut due = Vec::new();
+        for alert in self.active.values_mut().filter(|a| a.needs_sending(now, resend)) {
+            alert.last_sent_at = Some(now);
+            due.push(alert.clone());
+        }
+        due.sort_unstable_by(|a, b| a.labels.cmp(&b.labels));
+        due
     }
 
-    /// Brings the alerts up to date with the expression's value at `timing.now`.
+    /// Forgets every alert when more than `limit` are pending or firing; 0 is no limit.
     ///
     /// # Errors
     ///
-    /// [`Error::Result`] when the value is no vector, when two samples become the same alert, or when there are more
-    /// than `limit`; no alert changes then.
+    /// [`Error::Result`] then.
+    pub fn keep_within(&mut self, limit: usize) -> Result<(), Error> {
+        let living = self.active.values().filter(|a| a.state != AlertState::Resolved).count();
+        if limit == 0 || living <= limit {
+            return Ok(());
+        }
+        self.active.clear();
+        Err(Error::Result(format!("exceeded limit of {limit} with {living} alerts")))
+    }
+
+    /// Brings the alerts up to date with the expression's samples at `timing.now`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Result`] when two samples become the same alert; no alert changes then.
     pub fn update(
         &mut self,
         rule: &LoadedRule,
         texts: &AlertTexts,
-        value: Value,
+        samples: Vec<(Labels, f64)>,
         timing: Timing,
-        limit: usize,
         expander: &Expander<'_>,
     ) -> Result<(), Error> {
-        let samples = match value {
-            Value::Vector(samples) => samples,
-            Value::Scalar(sample) => vec![(Labels::empty(), sample)],
-            other => {
-                return Err(Error::Result(format!(
-                    "rule result is a {}, not a vector",
-                    other.type_name()
-                )));
-            }
-        };
-        if limit > 0 && samples.len() > limit {
-            return Err(Error::Result(format!(
-                "exceeded limit of {limit} with {} alerts",
-                samples.len()
-            )));
-        }
         let mut holding: HashMap<Labels, Alert> = HashMap::with_capacity(samples.len());
-        for (labels, sample) in samples {
-            let alert = born(rule, texts, &labels, sample.value, timing.now, expander);
+        for (labels, value) in samples {
+            let alert = born(rule, texts, &labels, value, timing.now, expander);
             if holding.insert(alert.labels.clone(), alert).is_some() {
                 return Err(Error::Result(
                     "vector contains metrics with the same labelset after applying alert labels".into(),
@@ -201,11 +202,9 @@ fn born(
 fn step(alert: &mut Alert, holding: Option<Alert>, timing: Timing) -> bool {
     match (holding, alert.state) {
         (Some(fresh), AlertState::Resolved) => {
-            let last_sent_at = alert.last_sent_at;
-            *alert = Alert { last_sent_at, ..fresh };
-            ripen(alert, timing);
             // A new firing is news, whenever the last one was told.
-            alert.last_sent_at = None;
+            *alert = fresh;
+            ripen(alert, timing);
             true
         }
         (Some(fresh), AlertState::Pending | AlertState::Firing) => {

@@ -11,6 +11,8 @@ pub struct Expander<'a> {
     pub engine: &'a dyn QueryEngine,
     /// The evaluation's moment.
     pub now: Millis,
+    /// Until when the rule's queries may run, those of its templates included.
+    pub deadline: &'a Deadline,
     /// The labels this server adds to everything that leaves it.
     pub external_labels: &'a Labels,
     /// The address people reach this server at; empty when not told.
@@ -77,7 +79,7 @@ impl template::Query for Expander<'_> {
     fn query(&self, expr: &str) -> Result<Vec<(Labels, f64)>, String> {
         let outcome = self
             .engine
-            .instant(expr, self.now, &Deadline::never())
+            .instant(expr, self.now, self.deadline)
             .map_err(|e| e.to_string())?;
         match outcome.value {
             Value::Vector(samples) => Ok(samples

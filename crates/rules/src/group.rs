@@ -3,18 +3,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hashbrown::{HashMap, HashSet};
-use model::{Appender, Batch, Deadline, Labels, Millis, QueryEngine, SeriesId, TargetId, stale_nan};
+use hashbrown::HashSet;
+use model::{Appender, Labels, Millis, QueryEngine, TargetId};
 
-use crate::alerting::{Alert, AlertState, Alerts, Timing};
-use crate::error::Error;
-use crate::expand::{AlertTexts, Expander};
-use crate::load::{LoadedGroup, LoadedRule, RuleKind};
-use crate::{recording, restore};
+use crate::alerting::Alert;
+use crate::load::{LoadedGroup, LoadedRule};
+use crate::output::Output;
+use crate::run::{Moment, RuleRun, RuleStatus};
 
 /// The series that says an alert is pending or firing.
 pub const ALERTS: &str = "ALERTS";
-/// The series that carries since when, over a restart.
+/// The series that carries since when, over a restart; in seconds.
 pub const ALERTS_FOR_STATE: &str = "ALERTS_FOR_STATE";
 
 /// What an evaluation needs from outside.
@@ -27,9 +26,9 @@ pub struct Surroundings<'a> {
     pub external_labels: &'a Labels,
     /// The address people reach this server at.
     pub external_url: &'a str,
-    /// How long one query of a rule may take.
+    /// How long one rule's queries may take together.
     pub query_timeout: Duration,
-    /// How long after a restart an alert's earlier state still counts, in milliseconds.
+    /// How long after a restart an alert's earlier state still counts, in milliseconds; 0 restores nothing.
     pub outage_tolerance: Millis,
     /// The shortest wait of a pending alert after a restart, in milliseconds.
     pub restore_grace: Millis,
@@ -45,22 +44,12 @@ pub struct Group {
     pub query_offset: Millis,
     target: TargetId,
     rules: Vec<RuleRun>,
-    restored: bool,
+    /// Series of rules that a reload took away: the next evaluation ends them.
+    orphans: Output,
     last_evaluation: Option<Millis>,
     duration: Duration,
     missed: u64,
-}
-
-struct RuleRun {
-    rule: LoadedRule,
-    texts: AlertTexts,
-    alerts: Alerts,
-    /// What the last evaluation wrote: the next one ends those it does not write again.
-    written: HashSet<Labels>,
-    ids: HashMap<Labels, SeriesId>,
-    last_evaluation: Option<Millis>,
-    last_error: Option<String>,
-    duration: Duration,
+    replaced: bool,
 }
 
 /// What the API tells of a group.
@@ -78,21 +67,6 @@ pub struct GroupStatus {
     pub missed: u64,
     /// Its rules.
     pub rules: Vec<RuleStatus>,
-}
-
-/// What the API tells of a rule.
-#[derive(Debug, Clone)]
-pub struct RuleStatus {
-    /// As loaded.
-    pub rule: LoadedRule,
-    /// When it was last evaluated; never yet if absent.
-    pub last_evaluation: Option<Millis>,
-    /// Why the last evaluation failed.
-    pub last_error: Option<String>,
-    /// How long the last evaluation took.
-    pub duration: Duration,
-    /// Its alerts: pending, firing, and lately resolved.
-    pub alerts: Vec<Alert>,
 }
 
 impl Group {
@@ -114,51 +88,78 @@ impl Group {
             loaded,
             target,
             rules,
-            restored: false,
+            orphans: Output::default(),
             last_evaluation: None,
             duration: Duration::ZERO,
             missed: 0,
+            replaced: false,
         }
     }
 
-    /// Takes over alerts and written series of `old`, rule by rule of the same name and labels.
+    /// Takes over the state of `old`, rule by rule of the same name and labels, and the duty to end the other rules'
+    /// series. `old` is evaluated no more.
     pub fn adopt(&mut self, old: &mut Self) {
-        self.restored = old.restored;
+        old.replaced = true;
         self.last_evaluation = old.last_evaluation;
+        self.duration = old.duration;
         self.missed = old.missed;
         for run in &mut self.rules {
-            let same = |other: &RuleRun| {
-                !other.written.is_empty() && other.rule.name == run.rule.name && other.rule.labels == run.rule.labels
-            };
-            if let Some(at) = old.rules.iter().position(same) {
-                let other = old.rules.swap_remove(at);
-                run.alerts = other.alerts;
-                run.written = other.written;
-                run.ids = other.ids;
-                run.last_evaluation = other.last_evaluation;
-                run.last_error = other.last_error;
+            if let Some(at) = old.rules.iter().position(|other| other.continues_as(run)) {
+                run.adopt(old.rules.remove(at));
             }
         }
+        self.orphans = old.give_up();
+    }
+
+    /// Hands over every series that waits for its end; the group is evaluated no more.
+    pub fn give_up(&mut self) -> Output {
+        self.replaced = true;
+        let mut out = std::mem::take(&mut self.orphans);
+        for run in self.rules.drain(..) {
+            out.absorb(run.output);
+        }
+        out
+    }
+
+    /// Whether another group took its place: it must not be evaluated.
+    #[must_use]
+    pub const fn is_replaced(&self) -> bool {
+        self.replaced
+    }
+
+    /// The owner of its timestamps.
+    #[must_use]
+    pub const fn target(&self) -> TargetId {
+        self.target
     }
 
     /// The moment on this group's grid at or before `now`; groups are spread over their interval by their names.
+    ///
+    /// The grid lies on whole seconds where the interval allows it, so that [`ALERTS_FOR_STATE`] loses nothing.
     #[must_use]
     pub fn slot_at(&self, now: Millis) -> Millis {
         let identity = Labels::from_pairs([("file", self.loaded.file.as_str()), ("group", &self.loaded.name)]);
         // An offset below the interval, which is positive and fits.
-        let offset = (identity.hash64() % self.interval.unsigned_abs()) as Millis;
+        let spread = (identity.hash64() % self.interval.unsigned_abs()) as Millis;
+        let offset = spread - spread % 1000;
         (now - offset).div_euclid(self.interval) * self.interval + offset
     }
 
-    /// When it was last evaluated.
-    #[must_use]
-    pub const fn last_evaluation(&self) -> Option<Millis> {
-        self.last_evaluation
-    }
-
-    /// Counts evaluations that had to be left out.
-    pub fn add_missed(&mut self, count: u64) {
-        self.missed += count;
+    /// The moment to evaluate at, if it has come; evaluations left out since the last one are counted.
+    ///
+    /// A clock that was set back by more than an interval begins a new count: rules must not wait for it to catch up.
+    pub fn due_at(&mut self, now: Millis) -> Option<Millis> {
+        let slot = self.slot_at(now);
+        match self.last_evaluation {
+            Some(last) if last - slot > self.interval => Some(slot),
+            Some(last) if last >= slot => None,
+            Some(last) => {
+                let left_out = (slot - last).div_euclid(self.interval) - 1;
+                self.missed += u64::try_from(left_out).unwrap_or(0);
+                Some(slot)
+            }
+            None => Some(slot),
+        }
     }
 
     /// Evaluates every rule at `now`, in order; a failing rule keeps its state, says why, and stops no other.
@@ -169,45 +170,46 @@ impl Group {
         now: Millis,
         resend: Millis,
         around: &Surroundings<'_>,
-    ) -> Vec<(LoadedRule, Vec<Alert>)> {
+    ) -> Vec<(Arc<LoadedRule>, Vec<Alert>)> {
         let begun = Instant::now();
+        let moment = Moment {
+            now,
+            offset: self.query_offset,
+            interval: self.interval,
+            limit: self.loaded.limit,
+            target: self.target,
+        };
         let mut news = Vec::new();
-        let time = now - self.query_offset;
         for run in &mut self.rules {
-            let rule_begun = Instant::now();
-            let outcome = run.evaluate(
-                time,
-                self.loaded.limit,
-                self.interval,
-                self.target,
-                self.restored,
-                around,
-            );
-            run.duration = rule_begun.elapsed();
-            run.last_evaluation = Some(now);
-            run.last_error = outcome.err().map(|e| e.to_string());
-            if let Some(error) = &run.last_error {
+            let due = run.evaluate(moment, resend, around);
+            if let Some(error) = run.last_error() {
                 tracing::warn!(group = %self.loaded.name, rule = %run.rule.name, %error, "rule evaluation failed");
             }
-            let due = run.take_due(now, resend);
             if !due.is_empty() {
-                news.push((run.rule.clone(), due));
+                news.push((Arc::clone(&run.rule), due));
             }
         }
-        self.restored = true;
+        self.end_orphans(now - self.query_offset, around.appender);
         self.last_evaluation = Some(now);
         self.duration = begun.elapsed();
         news
     }
 
-    /// Ends every series that the group's rules wrote: the group is gone from the configuration.
-    pub fn retire(&mut self, now: Millis, appender: &dyn Appender) {
-        for run in &mut self.rules {
-            let result = run.write(now, self.target, Vec::new(), appender);
-            if let Err(error) = result {
-                tracing::warn!(group = %self.loaded.name, rule = %run.rule.name, %error, "cannot end the series of a removed rule");
-            }
+    fn end_orphans(&mut self, time: Millis, appender: &dyn Appender) {
+        if self.orphans.is_empty() {
+            return;
         }
+        let mut living = HashSet::new();
+        self.add_written(&mut living);
+        self.orphans.release(&living);
+        if let Err(error) = self.orphans.write(time, self.target, Vec::new(), appender) {
+            tracing::warn!(group = %self.loaded.name, %error, "cannot end the series of removed rules");
+        }
+    }
+
+    /// Adds every series that its rules write.
+    pub fn add_written(&self, into: &mut HashSet<Labels>) {
+        into.extend(self.rules.iter().flat_map(|run| run.output.written()).cloned());
     }
 
     /// What the API tells of it.
@@ -222,172 +224,4 @@ impl Group {
             rules: self.rules.iter().map(RuleRun::status).collect(),
         }
     }
-}
-
-impl RuleRun {
-    fn new(rule: LoadedRule) -> Self {
-        Self {
-            // Loading judged every template; a rule made otherwise goes without the wrong ones.
-            texts: AlertTexts::parse(&rule).unwrap_or_default(),
-            rule,
-            alerts: Alerts::default(),
-            written: HashSet::new(),
-            ids: HashMap::new(),
-            last_evaluation: None,
-            last_error: None,
-            duration: Duration::ZERO,
-        }
-    }
-
-    fn evaluate(
-        &mut self,
-        time: Millis,
-        limit: usize,
-        interval: Millis,
-        target: TargetId,
-        restored: bool,
-        around: &Surroundings<'_>,
-    ) -> Result<(), Error> {
-        let deadline = Deadline::at(Instant::now() + around.query_timeout);
-        let value = around.engine.instant(&self.rule.expr, time, &deadline)?.value;
-        let output = match &self.rule.kind {
-            RuleKind::Recording => {
-                let series = recording::series(&self.rule, value)?;
-                if limit > 0 && series.len() > limit {
-                    return Err(Error::Result(format!(
-                        "exceeded limit of {limit} with {} series",
-                        series.len()
-                    )));
-                }
-                series
-            }
-            RuleKind::Alerting { hold, keep_firing, .. } => {
-                let expander = Expander {
-                    engine: around.engine,
-                    now: time,
-                    external_labels: around.external_labels,
-                    external_url: around.external_url,
-                };
-                let timing = Timing {
-                    now: time,
-                    hold: *hold,
-                    keep_firing: *keep_firing,
-                };
-                self.alerts
-                    .update(&self.rule, &self.texts, value, timing, limit, &expander)?;
-                if !restored {
-                    restore::restore(&self.rule, &mut self.alerts, timing, interval, around);
-                }
-                alert_series(&self.alerts)
-            }
-        };
-        self.write(time, target, output, around.appender)
-    }
-
-    /// Adds `output` to the store and ends what was written last time and is not part of it.
-    fn write(
-        &mut self,
-        time: Millis,
-        target: TargetId,
-        output: Vec<(Labels, f64)>,
-        appender: &dyn Appender,
-    ) -> Result<(), Error> {
-        let mut now_written = HashSet::with_capacity(output.len());
-        let mut lines = output;
-        for (labels, _) in &lines {
-            now_written.insert(labels.clone());
-        }
-        let ended: Vec<Labels> = self
-            .written
-            .iter()
-            .filter(|l| !now_written.contains(*l))
-            .cloned()
-            .collect();
-        for labels in &ended {
-            lines.push((labels.clone(), stale_nan()));
-        }
-        self.append(time, target, &lines, appender)?;
-        for labels in &ended {
-            self.ids.remove(labels);
-        }
-        self.written = now_written;
-        Ok(())
-    }
-
-    fn append(
-        &mut self,
-        time: Millis,
-        target: TargetId,
-        lines: &[(Labels, f64)],
-        appender: &dyn Appender,
-    ) -> Result<(), Error> {
-        if lines.is_empty() {
-            return Ok(());
-        }
-        let mut pending: Vec<&(Labels, f64)> = lines.iter().collect();
-        // Twice at most: a store that forgot a series names it, and its labels are told again.
-        for _ in 0..2 {
-            let mut batch = Batch::default();
-            for (labels, value) in &pending {
-                let id = match self.ids.get(labels) {
-                    Some(id) => *id,
-                    None => {
-                        let id = appender.series(labels)?;
-                        self.ids.insert(labels.clone(), id);
-                        id
-                    }
-                };
-                batch.samples.push((id, *value));
-            }
-            let unknown = appender.append(target, time, &batch)?.unknown;
-            if unknown.is_empty() {
-                break;
-            }
-            pending.retain(|(labels, _)| self.ids.get(labels).is_some_and(|id| unknown.contains(id)));
-            for (labels, _) in &pending {
-                self.ids.remove(labels);
-            }
-        }
-        Ok(())
-    }
-
-    fn take_due(&mut self, now: Millis, resend: Millis) -> Vec<Alert> {
-        let mut due = Vec::new();
-        for alert in self.alerts.all_mut() {
-            if alert.needs_sending(now, resend) {
-                alert.last_sent_at = Some(now);
-                due.push(alert.clone());
-            }
-        }
-        due.sort_unstable_by(|a, b| a.labels.cmp(&b.labels));
-        due
-    }
-
-    fn status(&self) -> RuleStatus {
-        RuleStatus {
-            rule: self.rule.clone(),
-            last_evaluation: self.last_evaluation,
-            last_error: self.last_error.clone(),
-            duration: self.duration,
-            alerts: self.alerts.all().into_iter().cloned().collect(),
-        }
-    }
-}
-
-/// `ALERTS` and `ALERTS_FOR_STATE` of every alert that is pending or firing.
-fn alert_series(alerts: &Alerts) -> Vec<(Labels, f64)> {
-    let mut out = Vec::new();
-    for alert in alerts.all() {
-        if alert.state == AlertState::Resolved {
-            continue;
-        }
-        let state = alert
-            .labels
-            .with(model::METRIC_NAME, ALERTS)
-            .with("alertstate", alert.state.as_str());
-        out.push((state, 1.0));
-        let since = alert.labels.with(model::METRIC_NAME, ALERTS_FOR_STATE);
-        out.push((since, (alert.active_at as f64 / 1000.0).trunc()));
-    }
-    out
 }

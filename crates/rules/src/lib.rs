@@ -11,14 +11,17 @@ pub mod expand;
 pub mod group;
 pub mod load;
 pub mod manager;
-pub mod recording;
-pub mod restore;
+mod output;
+mod recording;
+mod restore;
+mod run;
 pub mod unit_test;
 
 mod error;
 
 pub use alerting::{Alert, AlertState};
 pub use error::Error;
-pub use group::{Group, GroupStatus, RuleStatus};
+pub use group::{Group, GroupStatus};
 pub use load::{LoadedGroup, LoadedRule, RuleKind, check_text};
 pub use manager::{AlertSink, Manager, Options};
+pub use run::RuleStatus;

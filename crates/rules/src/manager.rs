@@ -1,13 +1,18 @@
 //! All groups of a hub: which are due, what they tell, and how a reload keeps their state.
+//!
+//! Groups are evaluated one after another. [`Manager::status`] never waits for an evaluation: it tells what the last
+//! finished one left.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use model::{Appender, Labels, Millis, QueryEngine};
+use hashbrown::HashSet;
+use model::{Appender, Labels, Millis, QueryEngine, TargetId};
 
 use crate::alerting::Alert;
 use crate::group::{Group, GroupStatus, Surroundings};
 use crate::load::{LoadedGroup, LoadedRule};
+use crate::output::Output;
 
 /// Takes the alerts that must be told, as an evaluation finds them.
 pub trait AlertSink: Send + Sync {
@@ -58,7 +63,31 @@ pub struct Manager {
     appender: Arc<dyn Appender>,
     sink: Arc<dyn AlertSink>,
     options: Mutex<Options>,
-    groups: Mutex<Vec<Arc<Mutex<Group>>>>,
+    groups: Mutex<Vec<Arc<Seat>>>,
+    endings: Mutex<Vec<Ending>>,
+}
+
+/// A group, and what it told when it was last evaluated.
+struct Seat {
+    group: Mutex<Group>,
+    status: Mutex<Arc<GroupStatus>>,
+}
+
+/// The series of a group that is gone; a rule that moved to another group has until `due` to write them there.
+struct Ending {
+    due: Millis,
+    target: TargetId,
+    output: Output,
+}
+
+impl Seat {
+    fn new(group: Group) -> Self {
+        let status = Mutex::new(Arc::new(group.status()));
+        Self {
+            group: Mutex::new(group),
+            status,
+        }
+    }
 }
 
 impl Manager {
@@ -76,12 +105,13 @@ impl Manager {
             sink,
             options: Mutex::new(options),
             groups: Mutex::default(),
+            endings: Mutex::default(),
         }
     }
 
     /// Replaces the groups; one of the same file and name keeps its state, a removed one ends its series.
     pub fn apply(&self, loaded: &[Arc<LoadedGroup>], options: Options, now: Millis) {
-        let mut old: Vec<Arc<Mutex<Group>>> = std::mem::take(&mut *lock(&self.groups));
+        let old = lock(&self.groups).clone();
         let mut fresh = Vec::with_capacity(loaded.len());
         for group in loaded {
             let mut new = Group::new(
@@ -90,21 +120,31 @@ impl Manager {
                 options.query_offset,
                 &*self.appender,
             );
-            let same = |other: &Arc<Mutex<Group>>| {
-                let other = lock(other);
-                other.loaded.file == group.file && other.loaded.name == group.name
-            };
-            if let Some(at) = old.iter().position(same) {
-                // What `adopt` leaves behind belongs to rules that are gone: it is ended with the old group.
-                new.adopt(&mut lock(&old[at]));
+            for seat in &old {
+                let mut other = lock(&seat.group);
+                let same = other.loaded.file == group.file && other.loaded.name == group.name;
+                if same && !other.is_replaced() {
+                    new.adopt(&mut other);
+                    break;
+                }
             }
-            fresh.push(Arc::new(Mutex::new(new)));
+            fresh.push(Arc::new(Seat::new(new)));
+        }
+        let mut endings = lock(&self.endings);
+        for seat in &old {
+            let mut group = lock(&seat.group);
+            if !group.is_replaced() {
+                // Two intervals, as Prometheus waits.
+                let due = now + 2 * group.interval;
+                endings.push(Ending {
+                    due,
+                    target: group.target(),
+                    output: group.give_up(),
+                });
+            }
         }
         *lock(&self.options) = options;
         *lock(&self.groups) = fresh;
-        for group in old.drain(..) {
-            lock(&group).retire(now, &*self.appender);
-        }
     }
 
     /// Evaluates every group whose moment has come, at that moment, and says when the next one comes.
@@ -112,33 +152,55 @@ impl Manager {
     /// A group that fell behind is evaluated once, at its latest moment; what it left out is counted.
     pub fn run_due(&self, now: Millis) -> Millis {
         let options = lock(&self.options).clone();
-        let groups = lock(&self.groups).clone();
+        let seats = lock(&self.groups).clone();
         let mut next = now + options.interval;
-        for group in groups {
-            let mut group = lock(&group);
-            let slot = group.slot_at(now);
-            let last = group.last_evaluation();
-            if last.is_none_or(|last| last < slot) {
-                if let Some(last) = last {
-                    let left_out = (slot - last).div_euclid(group.interval) - 1;
-                    group.add_missed(u64::try_from(left_out).unwrap_or(0));
-                }
-                self.evaluate(&mut group, slot, &options);
+        for seat in &seats {
+            let mut group = lock(&seat.group);
+            if let Some(slot) = group.due_at(now) {
+                self.evaluate(seat, &mut group, slot, &options);
             }
-            next = next.min(slot + group.interval);
+            next = next.min(group.slot_at(now) + group.interval);
         }
+        self.end_removed(&seats, now);
         next
     }
 
     /// Evaluates every group at exactly `now`, grid or not: for tests of rules.
     pub fn run_all(&self, now: Millis) {
         let options = lock(&self.options).clone();
-        for group in lock(&self.groups).clone() {
-            self.evaluate(&mut lock(&group), now, &options);
+        for seat in lock(&self.groups).clone() {
+            self.evaluate(&seat, &mut lock(&seat.group), now, &options);
         }
     }
 
-    fn evaluate(&self, group: &mut Group, now: Millis, options: &Options) {
+    /// Ends the series of groups that went away long enough ago, unless a living group writes them.
+    fn end_removed(&self, seats: &[Arc<Seat>], now: Millis) {
+        let mut endings = lock(&self.endings);
+        if endings.iter().all(|ending| ending.due > now) {
+            return;
+        }
+        let mut living = HashSet::new();
+        for seat in seats {
+            lock(&seat.group).add_written(&mut living);
+        }
+        endings.retain_mut(|ending| {
+            if ending.due > now {
+                return true;
+            }
+            ending.output.release(&living);
+            let ended = ending.output.write(now, ending.target, Vec::new(), &*self.appender);
+            if let Err(error) = &ended {
+                tracing::warn!(%error, "cannot end the series of a removed rule group");
+            }
+            ended.is_err()
+        });
+    }
+
+    fn evaluate(&self, seat: &Seat, group: &mut Group, now: Millis, options: &Options) {
+        // A reload took its state while this round was under way.
+        if group.is_replaced() {
+            return;
+        }
         let around = Surroundings {
             engine: &*self.engine,
             appender: &*self.appender,
@@ -149,7 +211,9 @@ impl Manager {
             restore_grace: options.restore_grace,
         };
         let interval = group.interval;
-        for (rule, alerts) in group.evaluate(now, options.resend, &around) {
+        let news = group.evaluate(now, options.resend, &around);
+        *lock(&seat.status) = Arc::new(group.status());
+        for (rule, alerts) in news {
             // Four times the longer of the two, as Prometheus: a hub that dies lets its alerts end by themselves.
             self.sink.send(&rule, &alerts, now + 4 * interval.max(options.resend));
         }
@@ -157,12 +221,9 @@ impl Manager {
 
     /// What the API tells, in the order of files and groups.
     #[must_use]
-    pub fn status(&self) -> Vec<GroupStatus> {
-        lock(&self.groups)
-            .clone()
-            .iter()
-            .map(|group| lock(group).status())
-            .collect()
+    pub fn status(&self) -> Vec<Arc<GroupStatus>> {
+        let seats = lock(&self.groups).clone();
+        seats.iter().map(|seat| Arc::clone(&lock(&seat.status))).collect()
     }
 }
 
@@ -170,3 +231,6 @@ impl Manager {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

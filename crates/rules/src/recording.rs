@@ -1,6 +1,6 @@
 //! A recording rule: the result of a query under a name of its own.
 
-use model::{Labels, LabelsBuilder, METRIC_NAME, Value};
+use model::{Labels, LabelsBuilder, METRIC_NAME};
 
 use crate::error::Error;
 use crate::load::LoadedRule;
@@ -9,21 +9,8 @@ use crate::load::LoadedRule;
 ///
 /// # Errors
 ///
-/// [`Error::Result`] when the value is not a number per series, or two series become one under the rule's labels.
-pub fn series(rule: &LoadedRule, value: Value) -> Result<Vec<(Labels, f64)>, Error> {
-    let samples = match value {
-        Value::Vector(samples) => samples
-            .into_iter()
-            .map(|(labels, sample)| (labels, sample.value))
-            .collect(),
-        Value::Scalar(sample) => vec![(Labels::empty(), sample.value)],
-        other => {
-            return Err(Error::Result(format!(
-                "rule result is a {}, not a vector or scalar",
-                other.type_name()
-            )));
-        }
-    };
+/// [`Error::Result`] when two series become one under the rule's labels, or there are more than `limit` (0 is none).
+pub fn series(rule: &LoadedRule, samples: Vec<(Labels, f64)>, limit: usize) -> Result<Vec<(Labels, f64)>, Error> {
     let mut out: Vec<(Labels, f64)> = samples
         .into_iter()
         .map(|(labels, v)| (recorded(rule, &labels), v))
@@ -33,6 +20,12 @@ pub fn series(rule: &LoadedRule, value: Value) -> Result<Vec<(Labels, f64)>, Err
         return Err(Error::Result(
             "vector contains metrics with the same labelset after applying rule labels".into(),
         ));
+    }
+    if limit > 0 && out.len() > limit {
+        return Err(Error::Result(format!(
+            "exceeded limit of {limit} with {} series",
+            out.len()
+        )));
     }
     Ok(out)
 }

@@ -100,6 +100,8 @@ impl Case<'_> {
             interval: self.file.evaluation_interval,
             external_labels: Labels::from_pairs(pairs),
             external_url: self.test.external_url.clone(),
+            // Rules under test begin with nothing behind them.
+            outage_tolerance: 0,
             ..Options::default()
         };
         let manager = Manager::new(Arc::new(engine.clone()), store, Arc::new(Nobody), options.clone());

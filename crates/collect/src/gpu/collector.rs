@@ -232,6 +232,7 @@ fn own(host: &Host, readings: &[Reading]) -> Vec<Family> {
             let labels = vec![
                 ("gpu", identity.index.to_string()),
                 ("UUID", identity.uuid.clone()),
+                ("pci_bus_id", identity.pci_bus_id.clone()),
                 ("reason", reason.to_owned()),
             ];
             throttle.push(labels, seconds);
