@@ -1,6 +1,8 @@
 //! A folder of small files that are brought up to date, each in one step.
 
 use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -10,6 +12,8 @@ use crate::error::Error;
 pub(crate) struct Folder {
     root: PathBuf,
     written: HashMap<String, String>,
+    /// Files that are written into in place, kept open; `None` replaces each file in one step.
+    open: Option<HashMap<String, File>>,
 }
 
 impl Folder {
@@ -17,7 +21,13 @@ impl Folder {
         Self {
             root: root.to_owned(),
             written: HashMap::new(),
+            open: None,
         }
+    }
+
+    /// From now on writes into the files where they are: quick, and only for readers that read in between.
+    pub(crate) fn write_in_place(&mut self) {
+        self.open = Some(HashMap::new());
     }
 
     /// Replaces a file, unless it holds this text already: most of the simulated trees never
@@ -27,7 +37,12 @@ impl Folder {
             return Ok(());
         }
         let path = self.root.join(name);
-        replace(&path, &text).map_err(|source| Error::Write { path, source })?;
+        let before = self.written.get(name).map(String::len);
+        let done = match &mut self.open {
+            None => replace(&path, &text),
+            Some(open) => overwrite(open, name, &path, &text, before),
+        };
+        done.map_err(|source| Error::Write { path, source })?;
         self.written.insert(name.to_owned(), text);
         Ok(())
     }
@@ -48,6 +63,9 @@ impl Folder {
         let path = self.root.join(name);
         let below = format!("{name}/");
         self.written.retain(|file, _| !file.starts_with(&below));
+        if let Some(open) = &mut self.open {
+            open.retain(|file, _| !file.starts_with(&below));
+        }
         std::fs::remove_dir_all(&path).map_err(|source| Error::Write { path, source })
     }
 }
@@ -61,4 +79,27 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     beside.push(".new");
     std::fs::write(&beside, text)?;
     std::fs::rename(&beside, path)
+}
+
+/// Writes over a file that stays open; `before` is its length, where this folder wrote it.
+fn overwrite(
+    open: &mut HashMap<String, File>,
+    name: &str,
+    path: &Path,
+    text: &str,
+    before: Option<usize>,
+) -> std::io::Result<()> {
+    if !open.contains_key(name) {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        open.insert(name.to_owned(), file);
+    }
+    let file = &open[name];
+    file.write_all_at(text.as_bytes(), 0)?;
+    if before != Some(text.len()) {
+        file.set_len(text.len() as u64)?;
+    }
+    Ok(())
 }

@@ -41,6 +41,14 @@ impl Tree {
         }
     }
 
+    /// From now on writes into the files where they are: several times quicker, and only for a reader that reads
+    /// between two calls of [`write`](Self::write), never during one.
+    #[must_use]
+    pub fn in_place(mut self) -> Self {
+        self.folder.write_in_place();
+        self
+    }
+
     /// Brings the tree to a time of the scenario.
     ///
     /// # Errors
@@ -65,7 +73,6 @@ impl Tree {
             ("uptime", cpu::uptime(scenario, &state)),
             ("cpuinfo", cpu::cpuinfo(scenario)),
             ("softirqs", cpu::softirqs(scenario, &state)),
-            ("schedstat", cpu::schedstat(scenario, &state)),
             ("meminfo", memory::meminfo(&state)),
             ("vmstat", memory::vmstat(&state)),
             ("pressure/cpu", pressure(0.4, cpu_stall_us(&state), false)),
@@ -91,7 +98,6 @@ impl Tree {
             ("net/dev", network::dev(&state)),
             ("net/sockstat", network::sockstat(&state)),
             ("net/sockstat6", network::sockstat6()),
-            ("net/softnet_stat", network::softnet_stat(scenario, &state)),
             ("net/arp", network::arp()),
             ("net/udp", network::udp()),
             ("net/udp6", network::udp()),

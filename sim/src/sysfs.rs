@@ -46,10 +46,8 @@ impl Tree {
         }
         for drive in 0..host.drives {
             let device = format!("../../nvme/nvme{drive}");
-            self.folder.link(
-                &format!("class/hwmon/hwmon{}/device", host.sockets + drive),
-                &device,
-            )?;
+            self.folder
+                .link(&format!("class/hwmon/hwmon{}/device", host.sockets + drive), &device)?;
         }
         Ok(())
     }
@@ -232,10 +230,7 @@ mod tests {
                 .canonicalize()
                 .unwrap()
         };
-        assert!(
-            device(1).ends_with("devices/platform/coretemp.1")
-                && device(2).ends_with("class/nvme/nvme0")
-        );
+        assert!(device(1).ends_with("devices/platform/coretemp.1") && device(2).ends_with("class/nvme/nvme0"));
         std::fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Processors: `stat`, `loadavg`, `uptime`, `cpuinfo`, `softirqs`, `schedstat`.
+//! Processors: `stat`, `loadavg`, `uptime`, `cpuinfo`, `softirqs`.
 
 use std::fmt::Write as _;
 
@@ -130,20 +130,6 @@ pub(super) fn softirqs(scenario: &Scenario, state: &HostState) -> String {
             let _ = write!(text, " {}", round_u64(busy * factor * share));
         }
         text.push('\n');
-    }
-    text
-}
-
-pub(super) fn schedstat(scenario: &Scenario, state: &HostState) -> String {
-    let mut text = String::from("version 15\ntimestamp 0\n");
-    for (cpu, share) in scenario.cpu_shares().into_iter().enumerate() {
-        let running = round_u64(float(state.user_ticks + state.system_ticks) * share * 1e7);
-        let _ = writeln!(
-            text,
-            "cpu{cpu} 0 0 0 0 0 0 {running} {} {}",
-            running / 90,
-            running / 400_000
-        );
     }
     text
 }

@@ -72,23 +72,6 @@ pub(super) fn sockstat6() -> String {
     "TCP6: inuse 24\nUDP6: inuse 4\nUDPLITE6: inuse 0\nRAW6: inuse 1\nFRAG6: inuse 0 memory 0\n".into()
 }
 
-/// One line of hexadecimal numbers for each processor.
-pub(super) fn softnet_stat(scenario: &Scenario, state: &HostState) -> String {
-    let packets = float(state.net_received / 940 + state.net_sent / 3060);
-    let mut text = String::new();
-    for (cpu, share) in scenario.cpu_shares().into_iter().enumerate() {
-        let processed = round_u64(packets * share) & 0xffff_ffff;
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "{processed:08x} 00000000 {:08x} 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 \
-             00000000 {cpu:08x} 00000000 00000000",
-            processed >> 17
-        );
-    }
-    text
-}
-
 pub(super) fn arp() -> String {
     let mut text = String::from("IP address       HW type     Flags       HW address            Mask     Device\n");
     for (address, device) in [(1, "eno1"), (17, "eno1"), (2, "docker0")] {

@@ -29,6 +29,17 @@ const HISTORY: Millis = 24 * 3_600_000;
 /// The step of the history, as long as a scrape interval.
 const HISTORY_STEP: Millis = 15_000;
 
+/// The scenario starts this long after the process, so that its first fault comes when the page can show it: about
+/// what filling in takes.
+const LEAD: Millis = 6_000;
+
+/// A stretch of the history, before the scenario's start, in which nothing was scraped: what a page makes of a gap
+/// should be seen too.
+const GAP: std::ops::Range<Millis> = -9_000_000..-8_760_000;
+
+/// The step at which the store may write blocks while the history is filled in.
+const MAINTENANCE_STEP: Millis = 3_600_000;
+
 /// How often the live proc tree and kernel log are brought up to date.
 const TICK: Duration = Duration::from_millis(500);
 
@@ -85,6 +96,10 @@ impl Demo {
         clock.at.store(epoch, Ordering::Release);
         let tree = |time| sim::procfs::Tree::new(Arc::clone(&scenario), &folder.join("proc"), epoch).write(time);
         tree(0).context("cannot write the simulated proc tree")?;
+        sim::sysfs::Tree::new(Arc::clone(&scenario), &folder.join("sys"))
+            .write(0)
+            .context("cannot write the simulated sys tree")?;
+        std::fs::create_dir_all(folder.join("root")).context("cannot make the simulated root folder")?;
         // Anew at each start, as after a boot: what an earlier process read is not read again.
         let log = folder.join("kmsg");
         std::fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
@@ -151,19 +166,24 @@ impl Demo {
                     (ingest, *page)
                 })
                 .collect();
-            let mut tree = self.tree();
+            let mut tree = self.tree().in_place();
             let mut time = self.epoch - HISTORY;
             while time < self.epoch {
                 self.clock.at.store(time, Ordering::Release);
                 self.controls.set_time_ms(Some(time));
                 tree.write(time - self.epoch)
                     .context("cannot write the simulated proc tree")?;
-                for (ingest, page) in &mut jobs {
+                let in_gap = GAP.contains(&(time - self.epoch));
+                for (ingest, page) in jobs.iter_mut().filter(|_| !in_gap) {
                     samples += ingest.ingest_page(time, self.sources.page(*page).as_bytes())?.kept;
                 }
-                maintain(time);
                 time += HISTORY_STEP;
+                if time % MAINTENANCE_STEP < HISTORY_STEP {
+                    maintain(time);
+                }
             }
+            let early = self.epoch - SystemClock.now();
+            std::thread::sleep(Duration::from_millis(early.clamp(0, LEAD).unsigned_abs()));
             // Written last: a process that was killed on the way fills in again.
             std::fs::write(self.folder.join("epoch"), self.epoch.to_string())
                 .context("cannot keep the demonstration's start")?;
@@ -208,7 +228,7 @@ fn epoch(folder: &Path) -> anyhow::Result<(Millis, bool)> {
                 .with_context(|| format!("{}/epoch is not a time", folder.display()))?;
             Ok((epoch, false))
         }
-        Err(_) => Ok((SystemClock.now(), true)),
+        Err(_) => Ok((SystemClock.now() + LEAD, true)),
     }
 }
 

@@ -28,7 +28,7 @@ const MAINTENANCE: Duration = Duration::from_secs(15);
 const RULES_NAP_MAX: Millis = 1_000;
 
 /// A simulated server is scraped this often, so that its faults are seen as they happen.
-const DEMO_INTERVAL: Millis = 5_000;
+const DEMO_INTERVAL: Millis = 15_000;
 
 /// A machine whose pages this process makes itself.
 struct LocalMachine {
