@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use crate::host::HostState;
-use crate::load::{float, round_u64};
 use crate::scenario::Scenario;
 
 pub(super) fn dev(state: &HostState) -> String {

@@ -96,9 +96,6 @@ impl Demo {
         clock.at.store(epoch, Ordering::Release);
         let tree = |time| sim::procfs::Tree::new(Arc::clone(&scenario), &folder.join("proc"), epoch).write(time);
         tree(0).context("cannot write the simulated proc tree")?;
-        sim::sysfs::Tree::new(Arc::clone(&scenario), &folder.join("sys"))
-            .write(0)
-            .context("cannot write the simulated sys tree")?;
         std::fs::create_dir_all(folder.join("root")).context("cannot make the simulated root folder")?;
         // Anew at each start, as after a boot: what an earlier process read is not read again.
         let log = folder.join("kmsg");
@@ -188,6 +185,10 @@ impl Demo {
             std::fs::write(self.folder.join("epoch"), self.epoch.to_string())
                 .context("cannot keep the demonstration's start")?;
         }
+        // After the history: what it says never changes, and reading it five thousand times would take seconds.
+        sim::sysfs::Tree::new(Arc::clone(&self.scenario), &self.folder.join("sys"))
+            .write(0)
+            .context("cannot write the simulated sys tree")?;
         self.controls.set_time_ms(None);
         self.clock.runs.store(true, Ordering::Release);
         Ok(samples)
