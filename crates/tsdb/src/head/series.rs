@@ -247,8 +247,20 @@ impl Series {
                 self.sealed.reserve_exact(2);
             }
             self.sealed.push(sealed);
+            self.join();
         }
         self.tail = Tail::Empty;
+    }
+
+    /// Encodes the last four runs as one, when they are whole pages one after the other: a run has its costs.
+    fn join(&mut self) {
+        let Some(from) = self.sealed.len().checked_sub(JOIN) else {
+            return;
+        };
+        if let Some(joined) = Sealed::joined(&self.sealed[from..]) {
+            self.sealed.truncate(from);
+            self.sealed.push(joined);
+        }
     }
 
     /// The tail as a sealed run; `None` when it is empty.
@@ -471,6 +483,13 @@ fn slots(present: [u64; 2]) -> impl Iterator<Item = usize> {
     })
 }
 
+/// Pages that are joined to one run: the samples of a chunk on disk.
+const JOIN: usize = 4;
+/// The first byte of a run of [`JOIN`] whole pages.
+const WHOLE_PAGES: u8 = 254;
+/// The first byte of a run with holes.
+const MASK: u8 = 255;
+
 /// `start u8 | count u8` for a run without holes, `255 | mask 16 bytes` otherwise.
 fn put_presence(present: [u64; 2], out: &mut Vec<u8>) {
     let mask = u128::from(present[0]) | u128::from(present[1]) << 64;
@@ -478,14 +497,14 @@ fn put_presence(present: [u64; 2], out: &mut Vec<u8>) {
     if mask != 0 && mask >> start == (1_u128 << count) - 1 {
         out.extend_from_slice(&[start as u8, count as u8]);
     } else {
-        out.push(255);
+        out.push(MASK);
         out.extend_from_slice(&mask.to_le_bytes());
     }
 }
 
 fn read_presence(cursor: &mut Cursor<'_>) -> Option<[u64; 2]> {
     let mask = match cursor.u8()? {
-        255 => return Some([cursor.u64()?, cursor.u64()?]),
+        MASK => return Some([cursor.u64()?, cursor.u64()?]),
         start => {
             let count = cursor.u8()?;
             let ones = 1_u128.checked_shl(u32::from(count))?.wrapping_sub(1);
@@ -511,12 +530,40 @@ impl Sealed {
     }
 
     fn run(&self, pages: &mut PageCache<'_>) -> Run {
-        let page = if self.target == INLINE {
-            Arc::default()
-        } else {
-            pages.get(TargetId(self.target), self.page, self.slot_end())
+        let target = TargetId(self.target);
+        let times = match self.data.first() {
+            _ if self.target == INLINE => Arc::default(),
+            Some(&WHOLE_PAGES) => pages.get_joined(target, self.page),
+            _ => pages.get(target, self.page, self.slot_end()),
         };
-        Run::Sealed(self.clone(), page)
+        Run::Sealed(self.clone(), times)
+    }
+
+    /// These runs as one, if they are whole pages of a target one after the other, within one span.
+    fn joined(runs: &[Self]) -> Option<Self> {
+        let first = runs.first()?;
+        let follows = |(i, run): (u32, &Self)| {
+            run.target != INLINE
+                && run.target == first.target
+                && run.page == first.page + i
+                && run.data.starts_with(&[0, PAGE as u8])
+                && span_start(run.first) == span_start(first.first)
+        };
+        if !(0..).zip(runs).all(follows) {
+            return None;
+        }
+        let (mut scratch, mut values) = (Scratch::default(), Vec::with_capacity(JOIN * PAGE));
+        for run in runs {
+            codec::decode(&run.data[2..], &mut scratch, &mut values)?;
+        }
+        let mut data = vec![WHOLE_PAGES];
+        codec::encode(&values, &mut data);
+        Some(Self {
+            first: first.first,
+            target: first.target,
+            page: first.page,
+            data: Data::from(data.as_slice()),
+        })
     }
 
     fn slot_end(&self) -> usize {
@@ -529,6 +576,9 @@ impl Sealed {
         let mut cursor = Cursor::new(&self.data);
         if self.target == INLINE {
             times::decode(&mut cursor, &mut into.times)?;
+        } else if self.data.first() == Some(&WHOLE_PAGES) {
+            cursor.u8()?;
+            into.times.extend_from_slice(page);
         } else {
             let present = read_presence(&mut cursor)?;
             into.times.extend(slots(present).filter_map(|s| page.get(s).copied()));
@@ -567,6 +617,8 @@ impl Sealed {
 pub struct PageCache<'a> {
     targets: &'a Targets,
     pages: HashMap<(TargetId, u32), Arc<[Millis]>>,
+    /// Several pages in a row, by the first.
+    joined: HashMap<(TargetId, u32), Arc<[Millis]>>,
 }
 
 impl<'a> PageCache<'a> {
@@ -576,6 +628,7 @@ impl<'a> PageCache<'a> {
         Self {
             targets,
             pages: HashMap::new(),
+            joined: HashMap::new(),
         }
     }
 
@@ -591,6 +644,19 @@ impl<'a> PageCache<'a> {
         let times: Arc<[Millis]> = times.into();
         self.pages.insert((target, page), Arc::clone(&times));
         times
+    }
+}
+
+impl PageCache<'_> {
+    /// The timestamps of [`JOIN`] pages; they are whole and change no more.
+    fn get_joined(&mut self, target: TargetId, page: u32) -> Arc<[Millis]> {
+        let targets = self.targets;
+        let times = self.joined.entry((target, page)).or_insert_with(|| {
+            let target = targets.get(target);
+            let times = |page| target.as_ref().map(|t| t.times(page)).unwrap_or_default();
+            (page..page + JOIN as u32).flat_map(times).collect()
+        });
+        Arc::clone(times)
     }
 }
 
