@@ -1,6 +1,7 @@
 //! Numbers as the field writes them: `+Inf`, `NaN`, hexadecimal floats, shortest decimal form.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// Shows a float in plain decimals, shortest form that reads back: `0.001`, `1000000`, `+Inf`, `NaN`.
 #[derive(Debug, Clone, Copy)]
@@ -15,29 +16,36 @@ impl fmt::Display for Plain {
     }
 }
 
-/// Shows a float with an exponent where that is shorter: `1e+06`, `1.5e-07`, `91.25`, as Go's `%g` does
-/// in its shortest form (exponent below -4 or from 21 on).
+/// Shows a float with an exponent where it is large or small: `1e+06`, `1.5e-07`, `91.25`, as Go's `%v` and `%g` do
+/// in their shortest form (exponent below -4 or from 6 digits on, however many there are: `1.353755652e+09`).
 #[derive(Debug, Clone, Copy)]
 pub struct General(pub f64);
 
 impl fmt::Display for General {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt_general(self.0, 21, f)
+        fmt_exponent(self.0, Some(-4..=5), f)
     }
 }
 
-/// Writes with an exponent below -4 or from `limit` on; two exponent digits at least.
-fn fmt_general(value: f64, limit: i32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Shows a float always with an exponent: `1e+00`, `9.125e+01`, as the HTTP API shows the value of an alert.
+#[derive(Debug, Clone, Copy)]
+pub struct Scientific(pub f64);
+
+impl fmt::Display for Scientific {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt_exponent(self.0, None, f)
+    }
+}
+
+/// Writes with an exponent unless that is one of `left_out`; two exponent digits at least.
+fn fmt_exponent(value: f64, left_out: Option<RangeInclusive<i32>>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if let Some(name) = special(value) {
         return f.write_str(name);
-    }
-    if value == 0.0 {
-        return write!(f, "{value}");
     }
     let scientific = format!("{value:e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..limit).contains(&exponent) {
+    if left_out.is_some_and(|range| range.contains(&exponent)) {
         return write!(f, "{value}");
     }
     let sign = if exponent < 0 { '-' } else { '+' };
@@ -101,7 +109,9 @@ mod tests {
         for (value, plain, general) in [
             (0.0, "0", "0"),
             (91.25, "91.25", "91.25"),
-            (1e6, "1000000", "1000000"),
+            (100_000.0, "100000", "100000"),
+            (1e6, "1000000", "1e+06"),
+            (1_353_755_652.0, "1353755652", "1.353755652e+09"),
             (1e21, "1000000000000000000000", "1e+21"),
             (1.5e-7, "0.00000015", "1.5e-07"),
             (f64::INFINITY, "+Inf", "+Inf"),
@@ -110,6 +120,13 @@ mod tests {
         ] {
             assert_eq!(Plain(value).to_string(), plain);
             assert_eq!(General(value).to_string(), general);
+        }
+    }
+
+    #[test]
+    fn an_exponent_can_be_asked_for() {
+        for (value, want) in [(0.0, "0e+00"), (1.0, "1e+00"), (91.25, "9.125e+01"), (-1e-7, "-1e-07")] {
+            assert_eq!(Scientific(value).to_string(), want);
         }
     }
 

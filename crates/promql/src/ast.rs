@@ -62,11 +62,11 @@ pub enum ExprKind {
 /// `name{matchers} offset d @ t`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selector {
-    /// The metric name before the braces, or quoted inside; empty if there is none.
+    /// The metric name before the braces; empty if there is none. A name quoted inside is a matcher alone.
     pub name: String,
     /// All matchers in the order written, with `__name__="name"` last if a name was given.
     pub matchers: Vec<Matcher>,
-    /// Further alternatives of `{a="1" or b="2"}`; empty in nearly every query.
+    /// Further alternatives of `{a="1" or b="2"}`; PromQL has none, so the parser leaves it empty.
     pub or_matchers: Vec<Vec<Matcher>>,
     /// The offset.
     pub offset: Option<DurationExpr>,
@@ -110,7 +110,7 @@ pub struct DurationExpr {
 pub enum DurationKind {
     /// `5m`, or a number of seconds.
     Literal {
-        /// Length; negative only under an offset.
+        /// Length; negative only under an offset or within arithmetic. A finer number is rounded.
         millis: Millis,
         /// Whether it was written as a plain number of seconds.
         is_number: bool,

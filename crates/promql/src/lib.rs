@@ -1,4 +1,20 @@
 //! PromQL: text in, tree out; tree and store in, values out.
 
+mod almost;
 pub mod ast;
+mod check;
+pub mod engine;
+pub mod error;
+mod eval;
 pub mod function;
+mod lexer;
+pub mod parser;
+mod plan;
+pub mod pretty;
+mod print;
+pub mod testscript;
+mod token;
+
+pub use engine::{Engine, EngineOptions};
+pub use error::ParseError;
+pub use parser::{parse, parse_selector};

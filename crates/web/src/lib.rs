@@ -1,1 +1,19 @@
-//! To be written.
+//! HTTP: Prometheus' API, our own, the page, and an agent's exposition.
+//!
+//! [`hub`] and [`agent`] give the routes of the two kinds of process, [`serve`] runs them on a listener. Requests read
+//! parameters ([`params`]), ask [`model::QueryEngine`] or take a snapshot of an engine, and write JSON.
+//!
+//! What is deliberately absent: the stores and the collectors. Pages of metrics come in as functions.
+
+pub mod agent;
+mod api;
+mod error;
+pub mod hub;
+mod json;
+mod page;
+mod params;
+mod serve;
+
+pub use agent::{Agent, MetricsPage};
+pub use hub::{Hub, HubStatus};
+pub use serve::{ListenError, listen, serve};

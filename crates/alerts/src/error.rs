@@ -1,0 +1,50 @@
+//! What can go wrong before an alert is on its way. Failed deliveries are no errors here: they are kept
+//! as [`crate::delivery::Delivery`].
+
+use std::path::PathBuf;
+
+/// Why the crate refuses.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A receiver of a kind that is not built.
+    #[error("receiver {receiver:?}: receiver kind {kind} is not built yet")]
+    Kind {
+        /// The receiver's name.
+        receiver: String,
+        /// The key in the file, such as `slack_configs`.
+        kind: String,
+    },
+    /// A receiver that uses something not built.
+    #[error("receiver {receiver:?}: {what} is not built yet")]
+    Feature {
+        /// The receiver's name.
+        receiver: String,
+        /// What it uses.
+        what: &'static str,
+    },
+    /// The file of notifications cannot be used.
+    #[error("cannot use the notification log {path}")]
+    Journal {
+        /// The file.
+        path: PathBuf,
+        /// What the store said.
+        source: Box<redb::Error>,
+    },
+    /// The folder for the file of notifications cannot be made.
+    #[error("cannot make the folder {path}")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A silence that makes no sense.
+    #[error("silence invalid: {0}")]
+    Silence(&'static str),
+    /// A silence of that name is not there.
+    #[error("silence {0} not found")]
+    NoSilence(String),
+    /// A silence that is over cannot be ended.
+    #[error("silence {0} already expired")]
+    SilenceExpired(String),
+}

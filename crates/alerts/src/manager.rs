@@ -1,0 +1,273 @@
+//! The door to everything: news goes in from any thread, views come out, messages leave by themselves.
+//!
+//! One task drives the [`Engine`]: it ticks when something is due or new, hands messages to senders, and
+//! writes down what must survive before it sleeps again.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use config::alertmanager::Config;
+use model::{Clock, Millis};
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::alert::Alert;
+use crate::delivery::{Delivery, Outcome};
+use crate::engine::{AlertView, Engine, GroupView, Notification, Stats};
+use crate::error::Error;
+use crate::journal::{Journal, Write};
+use crate::receiver::{Senders, build};
+use crate::silence::Silence;
+
+/// The most messages on their way at one time; others wait.
+const IN_FLIGHT_MAX: usize = 64;
+/// The most changes that wait for a disk that does not take them.
+const UNWRITTEN_MAX: usize = 10_000;
+/// How long the end waits for messages on their way.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// The longest sleep: clocks jump.
+const SLEEP_MAX: Millis = 10_000;
+
+/// What a manager needs beside its configuration.
+#[derive(Clone)]
+pub struct Options {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Where what must survive is kept; `None` forgets at the end.
+    pub data_dir: Option<PathBuf>,
+    /// How people reach this hub; stands in messages.
+    pub external_url: String,
+    /// The most alerts at one time.
+    pub alerts_max: usize,
+}
+
+/// The running whole. Cheap to clone; the task ends with [`Manager::shutdown`].
+#[derive(Clone)]
+pub struct Manager {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    engine: Mutex<Engine>,
+    senders: RwLock<Arc<Senders>>,
+    journal: Arc<Journal>,
+    clock: Arc<dyn Clock>,
+    external_url: String,
+    wake: Notify,
+    stop: watch::Sender<bool>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Manager {
+    /// Starts. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`]: a receiver that is not built, or a file that cannot be used.
+    pub fn start(config: &Config, options: Options) -> Result<Self, Error> {
+        let senders = build(config, &options.external_url)?;
+        let (journal, known) = Journal::open(options.data_dir.as_deref())?;
+        let engine = Engine::new(config, known, options.alerts_max, options.clock.now());
+        let shared = Arc::new(Shared {
+            engine: Mutex::new(engine),
+            senders: RwLock::new(Arc::new(senders)),
+            journal: Arc::new(journal),
+            clock: options.clock,
+            external_url: options.external_url,
+            wake: Notify::new(),
+            stop: watch::Sender::new(false),
+            task: Mutex::new(None),
+        });
+        let task = tokio::spawn(run(Arc::clone(&shared)));
+        *lock(&shared.task) = Some(task);
+        Ok(Self { shared })
+    }
+
+    /// Takes news of alerts in, from any thread. An alert without an end gets the resolve timeout.
+    pub fn send(&self, alerts: Vec<Alert>) {
+        let now = self.shared.clock.now();
+        let mut engine = lock(&self.shared.engine);
+        for alert in alerts {
+            engine.put(alert, now);
+        }
+        drop(engine);
+        self.shared.wake.notify_one();
+    }
+
+    /// Goes over to another configuration, entirely or not at all.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Kind`] and [`Error::Feature`]; then everything stays as it was.
+    pub fn reload(&self, config: &Config) -> Result<(), Error> {
+        let senders = Arc::new(build(config, &self.shared.external_url)?);
+        let mut engine = lock(&self.shared.engine);
+        *self.shared.senders.write().unwrap_or_else(PoisonError::into_inner) = senders;
+        engine.reload(config, self.shared.clock.now());
+        drop(engine);
+        self.shared.wake.notify_one();
+        Ok(())
+    }
+
+    /// The alerts that are not over.
+    #[must_use]
+    pub fn alerts(&self) -> Vec<AlertView> {
+        lock(&self.shared.engine).alerts(self.shared.clock.now())
+    }
+
+    /// The groups with alerts that are not over.
+    #[must_use]
+    pub fn groups(&self) -> Vec<GroupView> {
+        lock(&self.shared.engine).groups(self.shared.clock.now())
+    }
+
+    /// Every silence, over or not.
+    #[must_use]
+    pub fn silences(&self) -> Vec<Silence> {
+        lock(&self.shared.engine).silences()
+    }
+
+    /// Makes or changes a silence and returns its name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Silence`] and [`Error::NoSilence`].
+    pub fn set_silence(&self, silence: Silence) -> Result<String, Error> {
+        let id = lock(&self.shared.engine).set_silence(silence, self.shared.clock.now());
+        self.shared.wake.notify_one();
+        id
+    }
+
+    /// Ends a silence.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSilence`] and [`Error::SilenceExpired`].
+    pub fn expire_silence(&self, id: &str) -> Result<(), Error> {
+        let ended = lock(&self.shared.engine).expire_silence(id, self.shared.clock.now());
+        self.shared.wake.notify_one();
+        ended
+    }
+
+    /// The last deliveries, newest first.
+    #[must_use]
+    pub fn deliveries(&self) -> Vec<Delivery> {
+        lock(&self.shared.engine).deliveries()
+    }
+
+    /// Counts since the start.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        lock(&self.shared.engine).stats(self.shared.clock.now())
+    }
+
+    /// Ends: messages on their way get a few seconds, everything known is on disk afterwards.
+    pub async fn shutdown(&self) {
+        self.shared.stop.send_replace(true);
+        let task = lock(&self.shared.task).take();
+        if let Some(task) = task {
+            // A task that panicked has nothing left to wait for.
+            drop(task.await);
+        }
+    }
+}
+
+/// A panic elsewhere does not make the state useless: every change in it is whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a finished message brings back: its number, how it went, and how long it took.
+type Finished = (u64, Outcome, Millis);
+
+async fn run(shared: Arc<Shared>) {
+    let mut stop = shared.stop.subscribe();
+    let permits = Arc::new(Semaphore::new(IN_FLIGHT_MAX));
+    let mut sending: JoinSet<Finished> = JoinSet::new();
+    let mut unwritten = Vec::new();
+    loop {
+        let now = shared.clock.now();
+        let (due, writes, next) = {
+            let mut engine = lock(&shared.engine);
+            let due = engine.tick(now);
+            (due, engine.take_writes(), engine.due())
+        };
+        spawn(&shared, &permits, &mut sending, due);
+        unwritten.extend(writes);
+        persist(&shared, &mut unwritten).await;
+        let pause = next.map_or(SLEEP_MAX, |next| (next - shared.clock.now()).clamp(0, SLEEP_MAX));
+        tokio::select! {
+            () = shared.wake.notified() => {}
+            Some(finished) = sending.join_next() => take(&shared, &permits, &mut sending, finished.ok()),
+            () = tokio::time::sleep(Duration::from_millis(pause.unsigned_abs())) => {}
+            _ = stop.wait_for(|stop| *stop) => break,
+        }
+    }
+    farewell(&shared, sending, unwritten).await;
+}
+
+/// Hands messages to their senders.
+fn spawn(shared: &Arc<Shared>, permits: &Arc<Semaphore>, sending: &mut JoinSet<Finished>, due: Vec<Notification>) {
+    let senders = Arc::clone(&shared.senders.read().unwrap_or_else(PoisonError::into_inner));
+    for notification in due {
+        let own = senders.get(&notification.receiver);
+        let sender = own.and_then(|all| all.get(notification.integration)).cloned();
+        let (clock, permits) = (Arc::clone(&shared.clock), Arc::clone(permits));
+        sending.spawn(async move {
+            let _permit = permits.acquire().await;
+            let start = clock.now();
+            let outcome = match sender {
+                Some(sender) => sender.send(&notification).await,
+                None => Outcome::Failed("the receiver is gone".to_owned()),
+            };
+            (notification.id, outcome, (clock.now() - start).max(0))
+        });
+    }
+}
+
+fn take(shared: &Arc<Shared>, permits: &Arc<Semaphore>, sending: &mut JoinSet<Finished>, finished: Option<Finished>) {
+    let Some((id, outcome, latency)) = finished else { return };
+    if let Outcome::Retry(error) | Outcome::Failed(error) = &outcome {
+        tracing::warn!(target: "watchfire::alerts", notification = id, error, "a notification was not delivered");
+    }
+    let more = lock(&shared.engine).done(id, &outcome, latency, shared.clock.now());
+    spawn(shared, permits, sending, more);
+}
+
+/// Writes down, off the runtime's threads. What could not be written stays and is tried again with what
+/// comes next; the state in memory goes on being right.
+async fn persist(shared: &Arc<Shared>, unwritten: &mut Vec<Write>) {
+    if unwritten.is_empty() {
+        return;
+    }
+    let journal = Arc::clone(&shared.journal);
+    let mut writes = std::mem::take(unwritten);
+    let written = tokio::task::spawn_blocking(move || match journal.apply(&writes) {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            // Later writes of a key hold more than earlier ones: the oldest may go.
+            let excess = writes.len().saturating_sub(UNWRITTEN_MAX);
+            drop(writes.drain(..excess));
+            Err((error, writes))
+        }
+    });
+    if let Ok(Err((error, writes))) = written.await {
+        tracing::error!(target: "watchfire::alerts", %error, "cannot write down what was notified");
+        *unwritten = writes;
+    }
+}
+
+async fn farewell(shared: &Arc<Shared>, mut sending: JoinSet<Finished>, mut unwritten: Vec<Write>) {
+    let all = async {
+        while let Some(finished) = sending.join_next().await {
+            if let Ok((id, outcome, latency)) = finished {
+                // What would follow is left to the next start.
+                drop(lock(&shared.engine).done(id, &outcome, latency, shared.clock.now()));
+            }
+        }
+    };
+    drop(tokio::time::timeout(FAREWELL, all).await);
+    unwritten.extend(lock(&shared.engine).take_writes());
+    persist(shared, &mut unwritten).await;
+}

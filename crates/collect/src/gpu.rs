@@ -1,0 +1,89 @@
+//! The GPUs, in dcgm-exporter's words and our own.
+//!
+//! `data/gpu_fields.yml` says what is shown, [`question`] asks the driver, a [`watcher`] thread stands by each GPU, and
+//! [`driver`] holds the library and finds it again after it was absent. [`collector`] puts the answers on the page.
+//!
+//! Absent for now: driver calls in a process of their own (a thread that the driver never lets go stays until the end),
+//! MIG instances, DCGM, per-process figures.
+//!
+//! Invariant: one GPU that is lost or hangs takes away nothing from the others, and one field that a board lacks nothing
+//! from the other fields. A lost GPU has no readings, and `watchfire_gpu_up` 0 with the labels it had.
+
+mod collector;
+mod driver;
+mod events;
+mod field;
+mod identity;
+mod pci;
+mod question;
+mod throttle;
+mod watcher;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::Clock;
+
+use crate::kernel::{XidCatalog, XidCounts};
+use crate::page::Page;
+use crate::{Error, Paths, State, Worker};
+
+pub use collector::GpuCollector;
+pub use field::{FIELDS, FieldTable};
+
+/// What the GPU collector needs to know.
+pub struct Options {
+    /// The driver's library; by default the system's.
+    pub library: Option<PathBuf>,
+    /// The label `Hostname`.
+    pub hostname: String,
+    /// Which metrics are shown.
+    pub fields: FieldTable,
+    /// How long a GPU may take to answer; the collector as a whole takes a second longer at most.
+    pub deadline: Duration,
+    /// How often the clock-event reasons are looked at between collections.
+    pub tick: Duration,
+    /// The time for readings between collections.
+    pub clock: Arc<dyn Clock>,
+    /// Where XIDs are counted.
+    pub xids: XidCounts,
+    /// What XIDs mean.
+    pub catalog: XidCatalog,
+}
+
+/// How long a GPU may take by default: nvidia-smi on a busy eight-GPU server takes less.
+pub const DEADLINE: Duration = Duration::from_secs(3);
+
+/// How often the reasons are looked at by default.
+pub const TICK: Duration = Duration::from_secs(1);
+
+/// The GPU collector, ready to run.
+#[must_use]
+pub fn workers(paths: &Paths, options: Options) -> Vec<Worker> {
+    // The library itself may hang when it is loaded, and then nothing but this deadline ends the wait.
+    let deadline = options.deadline + Duration::from_secs(1);
+    vec![Worker {
+        page: Page::Gpu,
+        deadline,
+        collectors: vec![Box::new(GpuCollector::new(paths, options))],
+    }]
+}
+
+/// What a driver's error says of the collector as a whole.
+pub(crate) fn state_of(error: &nvml::Error) -> State {
+    match error {
+        nvml::Error::LibraryNotFound { .. } | nvml::Error::DriverNotLoaded | nvml::Error::NoSuchDevice => State::Absent,
+        nvml::Error::NoPermission { .. } => State::Denied,
+        nvml::Error::Timeout { .. } => State::Hung,
+        _ => State::Unsupported,
+    }
+}
+
+/// An error of the driver, with what was asked.
+fn driver_error(what: impl Into<String>, source: nvml::Error) -> Error {
+    Error::Driver {
+        what: what.into(),
+        source,
+    }
+}

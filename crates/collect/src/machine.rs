@@ -1,0 +1,56 @@
+//! One machine with all its collectors, put together.
+
+use std::sync::Arc;
+
+use model::Clock;
+
+use crate::gpu::{self, FIELDS, FieldTable};
+use crate::kernel::{self, Classifier, Kernel, PATTERNS, XidCatalog, XidCounts};
+use crate::{Error, Paths, Runner, node};
+
+/// One machine with all its collectors.
+pub struct Machine {
+    /// Takes the kernel's messages from whoever reads them.
+    pub kernel: Arc<Kernel>,
+    /// Gives the pages.
+    pub runner: Runner,
+}
+
+impl Machine {
+    /// Starts the collectors of the machine at `paths` with the tables that come with the program.
+    ///
+    /// `hostname` is the label `Hostname` of the GPU page; `labels` stand on every line (`simulated="true"`).
+    /// Kernel messages are the caller's to read: [`Kernel::attached`] or [`Kernel::detached`], then [`Kernel::message`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Thread`]; the tables are tested.
+    pub fn start(
+        paths: &Paths,
+        hostname: &str,
+        labels: Vec<(&'static str, String)>,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Self, Error> {
+        let catalog = XidCatalog::embedded()?;
+        let xids = XidCounts::new(&catalog);
+        let kernel = Arc::new(Kernel::new(Arc::new(Classifier::new(PATTERNS)?), xids.clone()));
+        let options = gpu::Options {
+            library: paths.nvml_library.clone(),
+            hostname: hostname.to_owned(),
+            fields: FieldTable::new(FIELDS)?.usual(),
+            deadline: gpu::DEADLINE,
+            tick: gpu::TICK,
+            clock: Arc::clone(clock),
+            xids,
+            catalog,
+        };
+        let mut workers = node::workers(paths);
+        workers.extend(gpu::workers(paths, options));
+        workers.extend(kernel::workers(&kernel));
+        let runner = Runner::start(workers, Arc::clone(clock)).map_err(Error::Thread)?;
+        Ok(Self {
+            kernel,
+            runner: runner.with_labels(labels),
+        })
+    }
+}

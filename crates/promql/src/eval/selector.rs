@@ -1,0 +1,164 @@
+//! Selectors: from the store to columns, and from columns to the latest sample at each step.
+
+use std::sync::Arc;
+
+use model::{Column, Labels, QueryError, StoreError, StoredSeries, is_stale};
+
+use super::grid::Grid;
+use super::parallel;
+use super::series::{ABSENT, Series, is_present};
+use super::window::Frame;
+use super::{Evaluator, over_time};
+use crate::plan::Select;
+
+/// What an instant selector puts into a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Take {
+    /// The sample's value.
+    Value,
+    /// The sample's moment, in seconds.
+    Moment,
+    /// The sample's moment, in milliseconds.
+    Millis,
+}
+
+impl Evaluator<'_> {
+    /// The latest sample of each series at each step, not older than the lookback.
+    pub(super) fn instant(&self, select: &Select, grid: Grid, take: Take) -> Result<Vec<Series>, QueryError> {
+        let frame = Frame {
+            grid,
+            at: select.at,
+            offset: select.offset,
+            range: self.lookback,
+        };
+        let found = self.select(select, frame.bounds())?;
+        self.instant_of(&found, &frame, take)
+    }
+
+    /// The same for series already selected.
+    pub(super) fn instant_of(
+        &self,
+        found: &[Arc<dyn StoredSeries>],
+        frame: &Frame,
+        take: Take,
+    ) -> Result<Vec<Series>, QueryError> {
+        parallel::map::<Column, Series>(self.threads_for(found.len(), frame.grid), found.len(), |column, i| {
+            self.read(&*found[i], frame.bounds(), column)?;
+            let mut values = vec![ABSENT; frame.grid.len];
+            latest(frame, column, take, &mut values);
+            self.budget.give(column.len());
+            self.kept(Series::new(found[i].labels().clone(), values))
+        })
+    }
+
+    /// Runs `f` over the samples that windows of `frame` can see, series by series, staleness markers left out.
+    pub(super) fn over_columns<T: Send>(
+        &self,
+        found: &[Arc<dyn StoredSeries>],
+        frame: &Frame,
+        f: impl Fn(&Labels, &Column, &mut over_time::Scratch) -> Result<Option<T>, QueryError> + Sync,
+    ) -> Result<Vec<T>, QueryError> {
+        type Space = (Column, over_time::Scratch);
+        parallel::map::<Space, T>(self.threads_for(found.len(), frame.grid), found.len(), |space, i| {
+            let (column, scratch) = space;
+            self.read(&*found[i], frame.bounds(), column)?;
+            let cells = column.len();
+            drop_stale(column);
+            let result = f(found[i].labels(), column, scratch);
+            self.budget.give(cells);
+            result
+        })
+    }
+
+    /// The stored series that pass, sorted by labels, each once.
+    pub(super) fn select(
+        &self,
+        select: &Select,
+        (mint, maxt): (model::Millis, model::Millis),
+    ) -> Result<Vec<Arc<dyn StoredSeries>>, QueryError> {
+        let mut all = Vec::new();
+        for matchers in &select.alternatives {
+            let selection = self.storage.select(matchers, mint, maxt).map_err(store_error)?;
+            parallel::lock(&self.store_warnings).extend(selection.warnings);
+            all.extend(selection.series);
+        }
+        if select.alternatives.len() > 1 {
+            all.sort_by(|a, b| a.labels().cmp(b.labels()));
+            all.dedup_by(|a, b| a.labels() == b.labels());
+        }
+        Ok(all)
+    }
+
+    /// A series with its room taken, or nothing where it has no sample.
+    pub(super) fn kept(&self, series: Series) -> Result<Option<Series>, QueryError> {
+        if !series.any_present() {
+            return Ok(None);
+        }
+        self.budget.take(series.values.len())?;
+        Ok(Some(series))
+    }
+
+    /// Reads a series into `column`, taking room for its samples; the caller gives it back.
+    fn read(
+        &self,
+        series: &dyn StoredSeries,
+        (mint, maxt): (model::Millis, model::Millis),
+        column: &mut Column,
+    ) -> Result<(), QueryError> {
+        self.budget.check()?;
+        column.clear();
+        series.read(mint, maxt, column).map_err(store_error)?;
+        self.budget.count_read(column.len());
+        self.budget.take(column.len())
+    }
+
+    /// How many threads are worth starting for this many series.
+    pub(super) const fn threads_for(&self, series: usize, grid: Grid) -> usize {
+        let few = if grid.len > 1 { 32 } else { 512 };
+        if series < few { 1 } else { self.threads }
+    }
+}
+
+/// A store's failure as a query's.
+#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
+pub(crate) fn store_error(error: StoreError) -> QueryError {
+    match error {
+        StoreError::NotReady => QueryError::Unavailable(error.to_string()),
+        StoreError::Limit(_) => QueryError::Execution(error.to_string()),
+        StoreError::Io(_) | StoreError::Damaged(_) | StoreError::Closed(_) => {
+            QueryError::Internal(format!("expanding series: {error}"))
+        }
+    }
+}
+
+/// Fills each step with the latest sample that is young enough and no staleness marker.
+fn latest(frame: &Frame, column: &Column, take: Take, out: &mut [f64]) {
+    frame.each(column, |step, window| {
+        let last = window.end - 1;
+        let value = column.values[last];
+        if is_present(value) {
+            out[step] = match take {
+                Take::Value => value,
+                Take::Moment => over_time::seconds(column.times[last]),
+                Take::Millis => column.times[last] as f64,
+            };
+        }
+    });
+}
+
+/// Removes staleness markers; a column mostly has none.
+fn drop_stale(column: &mut Column) {
+    if !column.values.iter().any(|v| is_stale(*v)) {
+        return;
+    }
+    let mut to = 0;
+    for from in 0..column.len() {
+        if !is_stale(column.values[from]) {
+            column.values[to] = column.values[from];
+            column.times[to] = column.times[from];
+            to += 1;
+        }
+    }
+    column.values.truncate(to);
+    column.times.truncate(to);
+}

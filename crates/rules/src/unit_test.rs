@@ -1,0 +1,296 @@
+//! Unit tests of rules, in promtool's format: series in, time turned by hand, alerts and values compared.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use config::rule_tests::{AlertTest, ExpectedSample, ExpressionTest, RuleTest, RuleTestFile};
+use model::{Deadline, Labels, Millis, QueryEngine as _, Value};
+use promql::testscript::notation::{parse_metric, parse_points};
+use promql::testscript::{MemStore, Point};
+use promql::{Engine, EngineOptions};
+
+use crate::alerting::{ALERT_NAME, Alert, AlertState};
+use crate::load::{LoadedGroup, LoadedRule, load_files};
+use crate::manager::{AlertSink, Manager, Options};
+
+/// What a file of tests came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Cases that gave what was expected.
+    pub passed: usize,
+    /// Cases that did not, as `file:line: what`.
+    pub failures: Vec<String>,
+    /// Cases not judged, as `file:line: why`.
+    pub skipped: Vec<String>,
+}
+
+impl Report {
+    fn failed(failures: Vec<String>) -> Self {
+        Self {
+            failures,
+            ..Self::default()
+        }
+    }
+}
+
+/// Runs every test of a file; rule files are found beside it.
+#[must_use]
+pub fn run_file(path: &Path) -> Report {
+    let file = match RuleTestFile::load(path) {
+        Ok(file) => file,
+        Err(error) => {
+            return Report::failed(vec![error.to_string()]);
+        }
+    };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let paths: Vec<PathBuf> = file
+        .rule_files
+        .iter()
+        .flat_map(|p| config::glob::expand(folder, p))
+        .collect();
+    let mut groups = match load_files(&paths) {
+        Ok(groups) => groups,
+        Err(errors) => {
+            return Report::failed(errors.iter().map(ToString::to_string).collect());
+        }
+    };
+    let place = |group: &LoadedGroup| {
+        file.group_eval_order
+            .iter()
+            .position(|name| *name == group.name)
+            .unwrap_or(0)
+    };
+    groups.sort_by_key(|group| place(group));
+    let mut report = Report::default();
+    for test in &file.tests {
+        let case = Case {
+            file: &file,
+            test,
+            groups: &groups,
+        };
+        case.run(&mut report);
+    }
+    report
+}
+
+/// Alerts are read from the rules' state, so nobody needs to be told.
+struct Nobody;
+
+impl AlertSink for Nobody {
+    fn send(&self, _: &LoadedRule, _: &[Alert], _: Millis) {}
+}
+
+struct Case<'a> {
+    file: &'a RuleTestFile,
+    test: &'a RuleTest,
+    groups: &'a [Arc<LoadedGroup>],
+}
+
+impl Case<'_> {
+    fn run(&self, report: &mut Report) {
+        let store = Arc::new(MemStore::new());
+        if let Err(reason) = self.load(&store) {
+            report.failures.push(self.at(self.test.line, &reason));
+            return;
+        }
+        let engine = Engine::new(store.clone(), EngineOptions::default());
+        let pairs = self.test.external_labels.iter().map(|(n, v)| (n.as_str(), v.as_str()));
+        let options = Options {
+            interval: self.file.evaluation_interval,
+            external_labels: Labels::from_pairs(pairs),
+            external_url: self.test.external_url.clone(),
+            // Rules under test begin with nothing behind them.
+            outage_tolerance: 0,
+            ..Options::default()
+        };
+        let manager = Manager::new(Arc::new(engine.clone()), store, Arc::new(Nobody), options.clone());
+        manager.apply(self.groups, options, self.test.start);
+        self.turn_time(&manager, report);
+        for case in &self.test.expressions {
+            if case.expected.iter().any(|sample| !sample.histogram.is_empty()) {
+                report
+                    .skipped
+                    .push(self.at(case.line, "native histograms are not supported yet"));
+                continue;
+            }
+            self.judge(case.line, self.check_expression(&engine, case), report);
+        }
+    }
+
+    fn at(&self, line: usize, reason: &str) -> String {
+        let name = if self.test.name.is_empty() {
+            String::new()
+        } else {
+            format!("{}: ", self.test.name)
+        };
+        format!("{}:{line}: {name}{reason}", self.file.path)
+    }
+
+    fn judge(&self, line: usize, outcome: Result<(), String>, report: &mut Report) {
+        match outcome {
+            Ok(()) => report.passed += 1,
+            Err(reason) => report.failures.push(self.at(line, &reason)),
+        }
+    }
+
+    fn load(&self, store: &MemStore) -> Result<(), String> {
+        for input in &self.test.input_series {
+            let labels = parse_metric(&input.series).map_err(|e| e.to_string())?;
+            let points = parse_points(&input.values).map_err(|e| e.to_string())?;
+            let mut time = self.test.start;
+            for point in points {
+                if let Point::Float(value) = point {
+                    store.add(&labels, time, value);
+                }
+                time += self.test.interval;
+            }
+        }
+        Ok(())
+    }
+
+    /// Evaluates the rules from the start to the last moment that a case names, judging alerts on the way.
+    fn turn_time(&self, manager: &Manager, report: &mut Report) {
+        let mut waiting: Vec<&AlertTest> = self.test.alerts.iter().collect();
+        waiting.sort_by_key(|case| case.eval_time);
+        let expressions = self.test.expressions.iter().map(|case| case.eval_time);
+        let last = waiting
+            .iter()
+            .map(|case| case.eval_time)
+            .chain(expressions)
+            .max()
+            .unwrap_or(0);
+        let interval = self.file.evaluation_interval.max(1);
+        let mut waiting = waiting.into_iter().peekable();
+        let mut passed = 0;
+        while passed <= last {
+            manager.run_all(self.test.start + passed);
+            for error in rule_errors(manager) {
+                report.failures.push(self.at(self.test.line, &error));
+                return;
+            }
+            // A case between two evaluations sees the earlier one.
+            while let Some(case) = waiting.next_if(|case| case.eval_time < passed + interval) {
+                self.judge(case.line, check_alerts(manager, case), report);
+            }
+            passed += interval;
+        }
+    }
+
+    fn check_expression(&self, engine: &Engine, case: &ExpressionTest) -> Result<(), String> {
+        let time = self.test.start + case.eval_time;
+        let outcome = engine
+            .instant(&case.expr, time, &Deadline::never())
+            .map_err(|e| format!("{}: {e}", case.expr))?;
+        let mut got = match outcome.value {
+            Value::Vector(samples) => samples
+                .into_iter()
+                .map(|(labels, sample)| (labels, sample.value))
+                .collect(),
+            Value::Scalar(sample) => vec![(Labels::empty(), sample.value)],
+            other => return Err(format!("{}: a {} cannot be compared", case.expr, other.type_name())),
+        };
+        let mut want = case.expected.iter().map(expected).collect::<Result<Vec<_>, _>>()?;
+        got.sort_by(|a, b| a.0.cmp(&b.0));
+        want.sort_by(|a, b| a.0.cmp(&b.0));
+        let equal = got.len() == want.len()
+            && got
+                .iter()
+                .zip(&want)
+                .all(|(g, w)| g.0 == w.0 && same(g.1, w.1, self.file.fuzzy_compare));
+        if equal {
+            return Ok(());
+        }
+        Err(format!(
+            "{} at {}:\n  expected {}\n  got      {}",
+            case.expr,
+            minutes(case.eval_time),
+            list(&want),
+            list(&got)
+        ))
+    }
+}
+
+fn rule_errors(manager: &Manager) -> Vec<String> {
+    let groups = manager.status();
+    let rules = groups.iter().flat_map(|g| &g.rules);
+    rules
+        .filter_map(|r| Some(format!("rule {:?}: {}", r.rule.name, r.last_error.as_ref()?)))
+        .collect()
+}
+
+fn check_alerts(manager: &Manager, case: &AlertTest) -> Result<(), String> {
+    let groups = manager.status();
+    let rules = groups
+        .iter()
+        .flat_map(|g| &g.rules)
+        .filter(|r| r.rule.name == case.alert_name);
+    let firing = rules.flat_map(|r| &r.alerts).filter(|a| a.state == AlertState::Firing);
+    let mut got: Vec<String> = firing
+        .map(|a| alert_text(&a.labels, a.annotations.iter().cloned().collect()))
+        .collect();
+    let mut want: Vec<String> = case
+        .expected
+        .iter()
+        .map(|(labels, annotations)| {
+            let pairs = labels.iter().map(|(n, v)| (n.as_str(), v.as_str()));
+            let labels = Labels::from_pairs(pairs.chain([(ALERT_NAME, case.alert_name.as_str())]));
+            alert_text(&labels, annotations.clone())
+        })
+        .collect();
+    got.sort();
+    want.sort();
+    if got == want {
+        return Ok(());
+    }
+    let show = |list: &[String]| {
+        if list.is_empty() {
+            "    none".to_owned()
+        } else {
+            list.join("\n")
+        }
+    };
+    let (at, name) = (minutes(case.eval_time), &case.alert_name);
+    Err(format!(
+        "{name} at {at}:\n  expected\n{}\n  got\n{}",
+        show(&want),
+        show(&got)
+    ))
+}
+
+fn alert_text(labels: &Labels, annotations: BTreeMap<String, String>) -> String {
+    let annotations: Vec<String> = annotations.iter().map(|(n, v)| format!("{n}={v:?}")).collect();
+    format!("    labels {labels} annotations {{{}}}", annotations.join(", "))
+}
+
+fn expected(sample: &ExpectedSample) -> Result<(Labels, f64), String> {
+    let labels = if sample.labels.trim().is_empty() {
+        Labels::empty()
+    } else {
+        parse_metric(&sample.labels).map_err(|e| e.to_string())?
+    };
+    Ok((labels, sample.value))
+}
+
+/// Bit for bit, or to a millionth part where the file allows it.
+fn same(a: f64, b: f64, fuzzy: bool) -> bool {
+    if a.is_nan() || b.is_nan() {
+        return a.is_nan() && b.is_nan();
+    }
+    a == b || (fuzzy && (a - b).abs() <= 1e-6 * a.abs().max(b.abs()))
+}
+
+fn list(samples: &[(Labels, f64)]) -> String {
+    if samples.is_empty() {
+        return "nothing".to_owned();
+    }
+    let texts: Vec<String> = samples
+        .iter()
+        .map(|(labels, value)| format!("{labels} {}", model::number::General(*value)))
+        .collect();
+    texts.join(", ")
+}
+
+fn minutes(time: Millis) -> String {
+    model::time::DurationText(time).to_string()
+}

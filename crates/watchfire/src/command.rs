@@ -1,0 +1,56 @@
+//! The commands that answer and exit, and the way to those that stay.
+
+mod check;
+mod collect;
+mod format;
+mod input;
+mod query;
+mod test;
+
+use std::process::ExitCode;
+
+use crate::cli::{Cli, Command};
+use crate::process;
+
+/// The answer of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Fine.
+    Yes,
+    /// The answer is "no": a check failed, an expression does not parse.
+    No,
+}
+
+impl Outcome {
+    /// 0 for yes, 1 for no.
+    pub fn exit_code(self) -> ExitCode {
+        match self {
+            Self::Yes => ExitCode::SUCCESS,
+            Self::No => ExitCode::from(1),
+        }
+    }
+}
+
+impl From<bool> for Outcome {
+    fn from(yes: bool) -> Self {
+        if yes { Self::Yes } else { Self::No }
+    }
+}
+
+/// Does what was asked.
+///
+/// # Errors
+///
+/// A mistake in the words typed, or the surroundings do not allow it: exit code 2.
+pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
+    match cli.command {
+        Command::Run(args) => process::run(args),
+        Command::Agent(args) => process::agent(args),
+        Command::Hub(args) => process::hub(args),
+        Command::Collect(args) => collect::collect(&args),
+        Command::Check(args) => check::check(&args),
+        Command::Query(args) => query::query(&args),
+        Command::Format(args) => format::format(&args),
+        Command::Test(args) => test::test(&args),
+    }
+}

@@ -1,0 +1,146 @@
+//! `watchfire check KIND FILE…`: accept or reject as the program that reads the file would.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde_json::json;
+
+use super::{Outcome, input};
+use crate::cli::{CheckArgs, CheckKind};
+
+/// What is to be said of one file.
+#[derive(Debug, Default)]
+struct Verdict {
+    /// Why it is rejected; nothing where it is accepted.
+    errors: Vec<String>,
+    /// What is legal but deserves a look; never a reason to reject.
+    remarks: Vec<String>,
+}
+
+impl Verdict {
+    fn rejected(error: impl std::fmt::Display) -> Self {
+        Self {
+            errors: vec![error.to_string()],
+            remarks: Vec::new(),
+        }
+    }
+
+    fn of<E: std::fmt::Display>(result: Result<(), E>) -> Self {
+        result.map_or_else(Self::rejected, |()| Self::default())
+    }
+}
+
+/// Judges every file and says so.
+pub fn check(args: &CheckArgs) -> anyhow::Result<Outcome> {
+    let mut all_fine = true;
+    let mut verdicts = Vec::new();
+    for file in &args.files {
+        let verdict = judge(args, file)?;
+        all_fine &= verdict.errors.is_empty();
+        if args.json {
+            verdicts.push(json!({
+                "file": file.display().to_string(),
+                "ok": verdict.errors.is_empty(),
+                "errors": verdict.errors,
+                "remarks": verdict.remarks,
+            }));
+        } else {
+            print(file, &verdict);
+        }
+    }
+    if args.json {
+        println!("{}", serde_json::Value::Array(verdicts));
+    }
+    Ok(Outcome::from(all_fine))
+}
+
+fn print(file: &Path, verdict: &Verdict) {
+    for error in &verdict.errors {
+        eprintln!("{error}");
+    }
+    for remark in &verdict.remarks {
+        eprintln!("{}: remark: {remark}", file.display());
+    }
+    let word = if verdict.errors.is_empty() { "ok" } else { "rejected" };
+    println!("{}: {word}", file.display());
+}
+
+fn judge(args: &CheckArgs, file: &Path) -> anyhow::Result<Verdict> {
+    let bytes = input::bytes(file)?;
+    let name = file.display().to_string();
+    if args.kind == CheckKind::Metrics {
+        return Ok(metrics(&name, &bytes, args.openmetrics));
+    }
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            return Ok(Verdict::rejected(format!("{name}: not valid UTF-8 at byte {at}")));
+        }
+    };
+    let folder = file.parent().map(Path::to_owned).unwrap_or_default();
+    Ok(match args.kind {
+        CheckKind::Rules => rule_file(&name, &text),
+        CheckKind::Prometheus => prometheus(&name, &text, &folder),
+        CheckKind::Config => Verdict::of(config::watchfire::Config::parse(&name, &text, &folder).map(drop)),
+        CheckKind::Alertmanager => Verdict::of(config::alertmanager::Config::parse(&name, &text).map(drop)),
+        CheckKind::Metrics => unreachable!("BUG: pages are judged as bytes above"),
+    })
+}
+
+fn metrics(name: &str, page: &[u8], openmetrics: bool) -> Verdict {
+    match exposition::check_page(page, openmetrics) {
+        Ok(remarks) => Verdict {
+            errors: Vec::new(),
+            remarks: remarks
+                .remarks
+                .iter()
+                .map(|r| format!("{}: {}", r.metric, r.text))
+                .collect(),
+        },
+        Err(error) => Verdict::rejected(format!("{name}:{error}")),
+    }
+}
+
+fn rule_file(name: &str, text: &str) -> Verdict {
+    match rules::check_text(name, text) {
+        Ok(groups) => Verdict {
+            errors: Vec::new(),
+            remarks: repeated_rules(&groups),
+        },
+        Err(errors) => Verdict {
+            errors: errors.iter().map(ToString::to_string).collect(),
+            remarks: Vec::new(),
+        },
+    }
+}
+
+/// Rules of the same name and labels: the second one's series collide with the first one's.
+fn repeated_rules(groups: &[rules::LoadedGroup]) -> Vec<String> {
+    let mut seen = std::collections::HashSet::new();
+    let all = groups.iter().flat_map(|g| &g.rules);
+    all.filter(|rule| rule.kind == rules::RuleKind::Recording && !seen.insert((&rule.name, &rule.labels)))
+        .map(|rule| format!("{:?} is recorded twice with the same labels", rule.name))
+        .collect()
+}
+
+fn prometheus(name: &str, text: &str, folder: &Path) -> Verdict {
+    let config = match config::prometheus::Config::parse(name, text).and_then(|c| c.with_scrape_files(folder)) {
+        Ok(config) => config,
+        Err(error) => return Verdict::rejected(error),
+    };
+    let mut verdict = Verdict::default();
+    for pattern in &config.rule_files {
+        for path in crate::process::files_of(folder, pattern) {
+            match std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display())) {
+                Ok(text) => {
+                    let file = rule_file(&path.display().to_string(), &text);
+                    verdict.errors.extend(file.errors);
+                    verdict.remarks.extend(file.remarks);
+                }
+                Err(error) => verdict.remarks.push(format!("{error:#}")),
+            }
+        }
+    }
+    verdict
+}

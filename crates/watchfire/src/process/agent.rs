@@ -1,0 +1,38 @@
+//! `watchfire agent`: collectors, and their pages over HTTP.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use collect::page::Page;
+use web::{Agent, MetricsPage};
+
+use super::settings;
+use super::sources::Sources;
+use crate::cli::AgentArgs;
+
+/// Where an agent listens unless told: dcgm-exporter's port.
+const DEFAULT_LISTEN: &str = "127.0.0.1:9400";
+
+/// Serves until asked to end.
+pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
+    let config = settings::own_config(args.serve.config.as_deref())?;
+    let address = settings::address(args.serve.listen, &config, DEFAULT_LISTEN)?;
+    let listener = web::listen(address, args.serve.insecure || config.insecure).await?;
+    let sources = Sources::of_here(&args.paths)?;
+    let page = |page: Page| -> MetricsPage {
+        let sources = Arc::clone(&sources);
+        Box::new(move || sources.page(page))
+    };
+    let agent = Agent {
+        all: page(Page::All),
+        sources: BTreeMap::from([("gpu", page(Page::Gpu)), ("node", page(Page::Node))]),
+    };
+    tracing::info!(
+        "agent serves http://{}/metrics",
+        listener.local_addr().unwrap_or(address)
+    );
+    web::serve(listener, web::agent::router(Arc::new(agent)), super::asked_to_end())
+        .await
+        .context("the listener failed")
+}

@@ -1,0 +1,314 @@
+//! `watchfire hub` and `watchfire run`: scrape, store, query, rules, alerts and page in one process.
+//!
+//! The order of a start: everything that can be refused (files, address, folder) is refused first; then the store replays
+//! its log while the page is served already; then the demonstration's history; then scrapes and rules, and `/-/ready` says yes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use exposition::Format;
+use model::{Appender, Clock, Labels, Millis, Queryable, SystemClock};
+use promql::{Engine, EngineOptions};
+use scrape::{Job, LocalTarget};
+use tokio::sync::Semaphore;
+use web::{Hub, HubStatus};
+
+use super::alerting::Bridge;
+use super::demo::Demo;
+use super::settings::{Loaded, Settings};
+use super::sources::{self, LOCAL_JOBS, Sources};
+use super::{own_metrics, store};
+
+/// How often the store tidies up: cuts blocks, compacts, drops what is too old.
+const MAINTENANCE: Duration = Duration::from_secs(15);
+
+/// The longest sleep of the rules' thread: a reload may bring a group that is due sooner.
+const RULES_NAP_MAX: Millis = 1_000;
+
+/// A simulated server is scraped this often, so that its faults are seen as they happen.
+const DEMO_INTERVAL: Millis = 5_000;
+
+/// A machine whose pages this process makes itself.
+struct LocalMachine {
+    sources: Arc<Sources>,
+    labels: Box<dyn Fn(&str) -> Labels + Send + Sync>,
+    interval: Option<Millis>,
+}
+
+/// The parts that a reload reaches.
+struct Parts {
+    settings: Settings,
+    targets: scrape::Manager,
+    rules: Arc<rules::Manager>,
+    alerts: alerts::Manager,
+    machines: Vec<LocalMachine>,
+}
+
+/// Runs until asked to end.
+pub async fn run(settings: Settings) -> anyhow::Result<()> {
+    let loaded = settings.load()?;
+    let listener = web::listen(settings.listen, settings.insecure).await?;
+    let address = listener.local_addr().unwrap_or(settings.listen);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let db = store::open(&settings)?;
+    let appender: Arc<dyn Appender> = Arc::clone(&db) as Arc<dyn Appender>;
+    let demo = if settings.demo {
+        Some(Arc::new(Demo::prepare(&settings.data)?))
+    } else {
+        None
+    };
+
+    let alerts = alerts::Manager::start(
+        &loaded.alerting,
+        alerts::manager::Options {
+            clock: Arc::clone(&clock),
+            data_dir: Some(settings.data.clone()),
+            external_url: settings.external_url(),
+            alerts_max: usize::try_from(settings.config.limits.alerts).unwrap_or(usize::MAX),
+        },
+    )
+    .context("cannot start the alert manager")?;
+    let engine = Arc::new(Engine::new(
+        Arc::clone(&db) as Arc<dyn Queryable>,
+        engine_options(&settings, &loaded),
+    ));
+    let bridge = Bridge {
+        alerts: alerts.clone(),
+        external_url: settings.external_url(),
+    };
+    let rules = Arc::new(rules::Manager::new(
+        Arc::clone(&engine) as _,
+        Arc::clone(&appender),
+        Arc::new(bridge),
+        loaded.rule_options.clone(),
+    ));
+    let targets = scrape::Manager::new(Arc::clone(&appender), Arc::clone(&clock));
+    let machines = machines(&settings, demo.as_ref())?;
+    let parts = Arc::new(Parts {
+        settings,
+        targets,
+        rules,
+        alerts,
+        machines,
+    });
+    let hub = Arc::new(page_parts(&parts, &loaded, engine, &db, clock, demo.is_some()));
+
+    let serving = tokio::spawn(web::serve(
+        listener,
+        web::hub::router(Arc::clone(&hub)),
+        super::asked_to_end(),
+    ));
+    tracing::info!("open http://{address}/");
+    let stopping = Arc::new(AtomicBool::new(false));
+    let begun = {
+        let (db, demo, appender) = (Arc::clone(&db), demo.clone(), Arc::clone(&appender));
+        tokio::task::spawn_blocking(move || fill(&db, demo.as_ref(), &appender))
+    };
+    begun.await.context("the start ended early")??;
+    if let Some(demo) = demo {
+        demo.play()?;
+    }
+    parts.apply(loaded).await?;
+    let workers = [
+        repeat("rules", Arc::clone(&stopping), rules_turn(Arc::clone(&parts)))?,
+        repeat("store", Arc::clone(&stopping), maintenance_turn(Arc::clone(&db)))?,
+    ];
+    hub.ready.store(true, Ordering::Release);
+    tracing::info!("ready");
+
+    let served = serving.await.context("the server's task ended early")?;
+    stopping.store(true, Ordering::Release);
+    parts.targets.stop().await;
+    for worker in workers {
+        // A panic in it was reported when it happened.
+        let _ = tokio::task::spawn_blocking(move || worker.join()).await;
+    }
+    parts.alerts.shutdown().await;
+    tokio::task::spawn_blocking(move || db.close())
+        .await
+        .context("the store's end was cut short")?
+        .context("cannot close the store")?;
+    served.context("the listener failed")
+}
+
+/// Replays the log and fills in the demonstration's history: all that must be there before the first rule is evaluated.
+fn fill(db: &Arc<tsdb::Db>, demo: Option<&Arc<Demo>>, appender: &Arc<dyn Appender>) -> anyhow::Result<()> {
+    store::wait_replayed(db)?;
+    let Some(demo) = demo else { return Ok(()) };
+    let begun = std::time::Instant::now();
+    let samples = demo.fill_history(appender, |now| store::maintain(db, now))?;
+    if samples > 0 {
+        tracing::info!(
+            samples,
+            seconds = begun.elapsed().as_secs_f64(),
+            "filled in the last day of the simulated server"
+        );
+    }
+    Ok(())
+}
+
+fn engine_options(settings: &Settings, loaded: &Loaded) -> EngineOptions {
+    EngineOptions {
+        subquery_step: loaded.rule_options.interval,
+        samples_max: usize::try_from(settings.config.limits.query_samples).unwrap_or(usize::MAX),
+        timeout: settings.query_timeout(),
+        experimental: settings.config.promql_experimental,
+        threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        ..EngineOptions::default()
+    }
+}
+
+/// The machines whose pages this process makes: this one, unless it is only a hub, and the simulated one.
+fn machines(settings: &Settings, demo: Option<&Arc<Demo>>) -> anyhow::Result<Vec<LocalMachine>> {
+    let mut out = Vec::new();
+    if let Some(paths) = &settings.paths {
+        let host = sources::host_name();
+        out.push(LocalMachine {
+            sources: Sources::of_here(paths)?,
+            labels: Box::new(move |job| Labels::from_pairs([("job", job), ("instance", &host)])),
+            interval: None,
+        });
+    }
+    if let Some(demo) = demo {
+        let server = Arc::clone(demo);
+        out.push(LocalMachine {
+            sources: demo.sources(),
+            labels: Box::new(move |job| server.labels(job)),
+            interval: Some(DEMO_INTERVAL),
+        });
+    }
+    Ok(out)
+}
+
+impl Parts {
+    /// Puts a configuration in force, everywhere or nowhere.
+    async fn apply(&self, loaded: Loaded) -> anyhow::Result<()> {
+        let locals = self.local_targets(&loaded);
+        // The one part that can refuse comes first.
+        self.alerts
+            .reload(&loaded.alerting)
+            .context("cannot use the alerting configuration")?;
+        self.targets
+            .apply(loaded.jobs, locals)
+            .await
+            .context("cannot use the scrape configuration")?;
+        self.rules.apply(&loaded.groups, loaded.rule_options, SystemClock.now());
+        Ok(())
+    }
+
+    fn local_targets(&self, loaded: &Loaded) -> Vec<LocalTarget> {
+        let interval = loaded.config.global.scrape_interval;
+        let mut out = Vec::new();
+        for machine in &self.machines {
+            for (name, page, path) in LOCAL_JOBS {
+                let sources = Arc::clone(&machine.sources);
+                let interval = machine.interval.map_or(interval, |own| own.min(interval));
+                let job = Job {
+                    interval,
+                    timeout: interval.min(10_000),
+                    ..Job::new(name)
+                };
+                out.push(LocalTarget {
+                    job,
+                    labels: (machine.labels)(name),
+                    url: format!("in this process{path}"),
+                    page: Arc::new(move || Ok(sources.page(page).into_bytes())),
+                });
+            }
+        }
+        out
+    }
+}
+
+fn page_parts(
+    parts: &Arc<Parts>,
+    loaded: &Loaded,
+    engine: Arc<Engine>,
+    db: &Arc<tsdb::Db>,
+    clock: Arc<dyn Clock>,
+    demo: bool,
+) -> Hub {
+    let (counted, measured) = (Arc::clone(db), Arc::clone(db));
+    let reloaded = Arc::clone(parts);
+    let handle = tokio::runtime::Handle::current();
+    // One reload at a time; a second one waits for the first.
+    let one = Mutex::new(());
+    let config = &loaded.config;
+    let external = parts.settings.external_url();
+    Hub {
+        engine,
+        targets: parts.targets.clone(),
+        rules: Arc::clone(&parts.rules),
+        alerts: parts.alerts.clone(),
+        own_metrics: Box::new(move || {
+            let mut families = own_metrics::families(env!("CARGO_PKG_VERSION"));
+            families.extend(store::families(&measured));
+            exposition::write_page(&families, Format::Text)
+        }),
+        reload: Box::new(move || {
+            let _one = one.lock().unwrap_or_else(PoisonError::into_inner);
+            let loaded = reloaded.settings.load().map_err(|e| format!("{e:#}"))?;
+            handle.block_on(reloaded.apply(loaded)).map_err(|e| format!("{e:#}"))
+        }),
+        series_count: Box::new(move || store::series(&counted)),
+        ready: AtomicBool::new(false),
+        status: HubStatus {
+            version: env!("CARGO_PKG_VERSION"),
+            hostname: sources::host_name(),
+            mode: parts.settings.mode,
+            demo,
+            started_at: clock.now(),
+            retention: config.retention.time,
+            retention_bytes: config.retention.bytes,
+            external_url: external,
+        },
+        clock,
+        query_timeout: parts.settings.query_timeout(),
+        query_slots: Arc::new(Semaphore::new(
+            usize::try_from(config.limits.queries)
+                .unwrap_or(web::hub::QUERIES_AT_ONCE)
+                .max(1),
+        )),
+    }
+}
+
+/// Runs `turn` again and again on a thread of its own; it says how long to sleep between.
+fn repeat(
+    name: &str,
+    stopping: Arc<AtomicBool>,
+    mut turn: impl FnMut() -> Duration + Send + 'static,
+) -> anyhow::Result<std::thread::JoinHandle<()>> {
+    const GLANCE: Duration = Duration::from_millis(100);
+    let work = move || {
+        while !stopping.load(Ordering::Acquire) {
+            let mut left = turn();
+            while left > Duration::ZERO && !stopping.load(Ordering::Acquire) {
+                let nap = left.min(GLANCE);
+                std::thread::sleep(nap);
+                left -= nap;
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .with_context(|| format!("cannot start the {name} thread"))
+}
+
+fn rules_turn(parts: Arc<Parts>) -> impl FnMut() -> Duration {
+    move || {
+        let now = SystemClock.now();
+        let next = parts.rules.run_due(now);
+        let left = (next - SystemClock.now()).clamp(1, RULES_NAP_MAX);
+        Duration::from_millis(left.unsigned_abs())
+    }
+}
+
+fn maintenance_turn(db: Arc<tsdb::Db>) -> impl FnMut() -> Duration {
+    move || {
+        store::maintain(&db, SystemClock.now());
+        MAINTENANCE
+    }
+}

@@ -1,0 +1,165 @@
+//! A hub's routes and what they need.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use model::{Clock, Millis, QueryEngine};
+use tokio::sync::Semaphore;
+
+use crate::agent::MetricsPage;
+use crate::error::ApiError;
+use crate::{api, page};
+
+/// Queries that run at once; further ones wait for their timeout at most.
+pub const QUERIES_AT_ONCE: usize = 20;
+
+/// What a hub tells of itself.
+#[derive(Debug, Clone, Default)]
+pub struct HubStatus {
+    /// The version of this program.
+    pub version: &'static str,
+    /// The name of this machine.
+    pub hostname: String,
+    /// `run` or `hub`.
+    pub mode: &'static str,
+    /// Whether a simulated server is among the targets.
+    pub demo: bool,
+    /// When this process started.
+    pub started_at: Millis,
+    /// How long metrics are kept, in milliseconds.
+    pub retention: Millis,
+    /// How much room metrics may take, in bytes.
+    pub retention_bytes: u64,
+    /// The address people reach this hub at.
+    pub external_url: String,
+}
+
+/// Takes the configuration anew.
+pub type Reload = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// Everything the hub's routes ask.
+pub struct Hub {
+    /// Answers queries.
+    pub engine: Arc<dyn QueryEngine>,
+    /// The targets.
+    pub targets: scrape::Manager,
+    /// The rules.
+    pub rules: Arc<rules::Manager>,
+    /// Alerts on their way to people.
+    pub alerts: alerts::Manager,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// This hub's own metrics.
+    pub own_metrics: MetricsPage,
+    /// Reads the configuration anew.
+    pub reload: Reload,
+    /// Number of series in the store's head.
+    pub series_count: Box<dyn Fn() -> u64 + Send + Sync>,
+    /// Whether replay and backfill are done.
+    pub ready: AtomicBool,
+    /// What it tells of itself.
+    pub status: HubStatus,
+    /// How long a query may take.
+    pub query_timeout: Duration,
+    /// Places for running queries.
+    pub query_slots: Arc<Semaphore>,
+}
+
+impl Hub {
+    /// The present moment.
+    pub fn now(&self) -> Millis {
+        self.clock.now()
+    }
+
+    /// # Errors
+    ///
+    /// 503 until replay and backfill are done.
+    pub fn check_ready(&self) -> Result<(), ApiError> {
+        if self.ready.load(Ordering::Acquire) {
+            Ok(())
+        } else {
+            Err(ApiError::unavailable("the store is replaying its log, not ready yet"))
+        }
+    }
+}
+
+/// The routes of a hub.
+pub fn router(hub: Arc<Hub>) -> Router {
+    use api::{alerts, query, rules, series, status, targets};
+    let ready = Arc::clone(&hub);
+    let own = Arc::clone(&hub);
+    let reload = Arc::clone(&hub);
+    Router::new()
+        .route("/api/v1/query", get(query::instant).post(query::instant))
+        .route("/api/v1/query_range", get(query::range).post(query::range))
+        .route("/api/v1/format_query", get(query::format).post(query::format))
+        .route("/api/v1/series", get(series::series).post(series::series))
+        .route("/api/v1/labels", get(series::labels).post(series::labels))
+        .route("/api/v1/label/{name}/values", get(series::values))
+        .route("/api/v1/rules", get(rules::rules))
+        .route("/api/v1/alerts", get(rules::alerts))
+        .route("/api/v1/targets", get(targets::targets))
+        .route("/api/v1/metadata", get(targets::metadata))
+        .route("/api/v1/status/buildinfo", get(status::build_info))
+        .route("/api/v1/status/runtimeinfo", get(status::runtime_info))
+        .route("/api/watchfire/v1/status", get(status::status))
+        .route("/api/watchfire/v1/notifications", get(alerts::notifications))
+        .route("/metrics", get(move || async move { metrics_page(&own.own_metrics) }))
+        .route("/-/healthy", get(|| async { "Watchfire is healthy.\n" }))
+        .route(
+            "/-/ready",
+            get(move || async move { ready_answer(ready.ready.load(Ordering::Acquire)) }),
+        )
+        .route("/-/reload", post(move || reload_answer(reload)))
+        .route("/api/{*rest}", get(no_such_api).post(no_such_api))
+        .fallback(page::page)
+        .layer(tower_http::compression::CompressionLayer::new())
+        .with_state(hub)
+}
+
+async fn no_such_api() -> ApiError {
+    ApiError::not_found("there is no such API here")
+}
+
+fn ready_answer(ready: bool) -> Response {
+    if ready {
+        "Watchfire is ready.\n".into_response()
+    } else {
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "Watchfire is replaying its log and not ready yet.\n",
+        )
+            .into_response()
+    }
+}
+
+/// A page of metrics in the text format.
+pub fn metrics_page(page: &MetricsPage) -> Response {
+    (
+        [(header::CONTENT_TYPE, exposition::Format::Text.content_type())],
+        page(),
+    )
+        .into_response()
+}
+
+async fn reload_answer(hub: Arc<Hub>) -> Response {
+    let outcome = tokio::task::spawn_blocking(move || (hub.reload)()).await;
+    match outcome {
+        Ok(Ok(())) => "".into_response(),
+        Ok(Err(reason)) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("the configuration was not reloaded, the old one stays: {reason}\n"),
+        )
+            .into_response(),
+        Err(error) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("the reload ended early: {error}\n"),
+        )
+            .into_response(),
+    }
+}

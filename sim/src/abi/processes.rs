@@ -1,0 +1,181 @@
+//! Who uses a GPU.
+
+use std::ffi::{c_uint, c_ulonglong};
+
+use nvml_wrapper_sys::bindings::{self as raw, nvmlDevice_t, nvmlReturn_t};
+
+use super::simulator::{self, Gpu};
+use super::{Answer, INSUFFICIENT_SIZE, INVALID_ARGUMENT, NOT_FOUND, VERSION_MISMATCH, code, put, structure_version};
+
+/// Not under MIG.
+const NO_INSTANCE: c_uint = c_uint::MAX;
+
+/// Defines the functions that list processes; only compute contexts exist here.
+macro_rules! process_lists {
+    ($($name:ident = $listed:expr;)*) => {
+        $(
+            /// Vendor's function of this name.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name(
+                device: nvmlDevice_t,
+                count: *mut c_uint,
+                infos: *mut raw::nvmlProcessInfo_t,
+            ) -> nvmlReturn_t {
+                // SAFETY: the header asks for a count and for so many structures.
+                code(unsafe { list(device, count, infos, $listed) })
+            }
+        )*
+    };
+}
+
+process_lists! {
+    nvmlDeviceGetComputeRunningProcesses_v3 = true;
+    nvmlDeviceGetComputeRunningProcesses_v2 = true;
+    nvmlDeviceGetGraphicsRunningProcesses_v3 = false;
+    nvmlDeviceGetGraphicsRunningProcesses_v2 = false;
+    nvmlDeviceGetMPSComputeRunningProcesses_v3 = false;
+    nvmlDeviceGetMPSComputeRunningProcesses_v2 = false;
+}
+
+/// # Safety
+///
+/// `count` is null or says how many structures there is room for at `infos`.
+unsafe fn list(
+    device: nvmlDevice_t,
+    count: *mut c_uint,
+    infos: *mut raw::nvmlProcessInfo_t,
+    listed: bool,
+) -> Answer<()> {
+    let gpu = Gpu::open(device)?;
+    let processes = if listed { gpu.state.processes.as_slice() } else { &[] };
+    let infos_of = processes.iter().map(|process| raw::nvmlProcessInfo_t {
+        pid: process.pid,
+        usedGpuMemory: process.memory,
+        gpuInstanceId: NO_INSTANCE,
+        computeInstanceId: NO_INSTANCE,
+    });
+    // SAFETY: the caller's promise.
+    unsafe { fill(count, infos, infos_of) }
+}
+
+/// Writes as many values as there are, if there is room for all; in any case says how many.
+///
+/// # Safety
+///
+/// `count` is null or says how many values there is room for at `out`.
+unsafe fn fill<T>(count: *mut c_uint, out: *mut T, values: impl ExactSizeIterator<Item = T>) -> Answer<()> {
+    if count.is_null() {
+        return Err(INVALID_ARGUMENT);
+    }
+    // SAFETY: not null, and readable by the caller's promise.
+    let room = unsafe { *count };
+    let needed = c_uint::try_from(values.len()).map_err(|_| INSUFFICIENT_SIZE)?;
+    // SAFETY: as above.
+    unsafe { put(count, needed) }?;
+    if needed > room {
+        return Err(INSUFFICIENT_SIZE);
+    }
+    if needed > 0 && out.is_null() {
+        return Err(INVALID_ARGUMENT);
+    }
+    for (index, value) in values.enumerate() {
+        // SAFETY: `index` is below the room that the caller promised.
+        unsafe { out.add(index).write(value) };
+    }
+    Ok(())
+}
+
+/// Vendor's function of this name: one sample for each process, newer than `last_seen`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
+    device: nvmlDevice_t,
+    out: *mut raw::nvmlProcessUtilizationSample_t,
+    count: *mut c_uint,
+    last_seen: c_ulonglong,
+) -> nvmlReturn_t {
+    // SAFETY: the header asks for a count and for so many structures, or for no structures to learn the count.
+    code(unsafe { utilization(device, out, count, last_seen) })
+}
+
+/// # Safety
+///
+/// `count` is null or says how many structures there is room for at `out`, if that is not null.
+unsafe fn utilization(
+    device: nvmlDevice_t,
+    out: *mut raw::nvmlProcessUtilizationSample_t,
+    count: *mut c_uint,
+    last_seen: u64,
+) -> Answer<()> {
+    let gpu = Gpu::open(device)?;
+    let stamp = simulator::now_us();
+    if count.is_null() {
+        return Err(INVALID_ARGUMENT);
+    }
+    if out.is_null() {
+        // SAFETY: not null.
+        unsafe { put(count, c_uint::try_from(gpu.state.processes.len()).unwrap_or(0)) }?;
+        return Err(INSUFFICIENT_SIZE);
+    }
+    if stamp <= last_seen || gpu.state.processes.is_empty() {
+        return Err(NOT_FOUND);
+    }
+    let samples = gpu
+        .state
+        .processes
+        .iter()
+        .map(|process| raw::nvmlProcessUtilizationSample_t {
+            pid: process.pid,
+            timeStamp: stamp,
+            smUtil: process.sm_util,
+            memUtil: process.memory_util,
+            encUtil: 0,
+            decUtil: 0,
+        });
+    // SAFETY: the caller's promise.
+    unsafe { fill(count, out, samples) }
+}
+
+/// Vendor's function of this name: as above, in the newer structure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetProcessesUtilizationInfo(
+    device: nvmlDevice_t,
+    out: *mut raw::nvmlProcessesUtilizationInfo_t,
+) -> nvmlReturn_t {
+    // SAFETY: the header asks for a pointer to this structure with version and room filled in.
+    code(unsafe { utilization_info(device, out) })
+}
+
+/// # Safety
+///
+/// `out` is null or points to a structure with version, room and array filled in.
+unsafe fn utilization_info(device: nvmlDevice_t, out: *mut raw::nvmlProcessesUtilizationInfo_t) -> Answer<()> {
+    let gpu = Gpu::open(device)?;
+    if out.is_null() {
+        return Err(INVALID_ARGUMENT);
+    }
+    // SAFETY: not null, and readable by the caller's promise.
+    let asked = unsafe { *out };
+    if asked.version != structure_version::<raw::nvmlProcessesUtilizationInfo_t>(1) {
+        return Err(VERSION_MISMATCH);
+    }
+    let stamp = simulator::now_us();
+    if stamp <= asked.lastSeenTimeStamp || gpu.state.processes.is_empty() {
+        return Err(NOT_FOUND);
+    }
+    let infos = gpu
+        .state
+        .processes
+        .iter()
+        .map(|process| raw::nvmlProcessUtilizationInfo_v1_t {
+            timeStamp: stamp,
+            pid: process.pid,
+            smUtil: process.sm_util,
+            memUtil: process.memory_util,
+            encUtil: 0,
+            decUtil: 0,
+            jpgUtil: 0,
+            ofaUtil: 0,
+        });
+    // SAFETY: the structure is the caller's, its array has the room it says.
+    unsafe { fill(&raw mut (*out).processSamplesCount, asked.procUtilArray, infos) }
+}
