@@ -15,7 +15,7 @@ use model::{Column, Labels, Millis};
 use crate::block::Block;
 use crate::block::writer::BlockWriter;
 use crate::codec::{self, Scratch};
-use crate::head::series::merge;
+use crate::head::snapshot::merge;
 use crate::times::SPAN;
 
 /// Spans of compacted blocks, in milliseconds.

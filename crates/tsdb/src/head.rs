@@ -1,7 +1,7 @@
 //! The head: the last hours in memory, from which queries are answered and blocks are cut.
 //!
-//! Reading order: a [`series`] keeps its samples as a tail and sealed runs, a [`target`] owns the timestamps that
-//! its series share, a [`shard`] holds series by labels with [`symbols`] and [`postings`], and [`append`] is the
+//! Reading order: a [`series`] keeps its samples as a tail and [`sealed`] runs, a [`snapshot`] is what a query takes
+//! of it, a [`target`] owns the timestamps that its series share, a [`shard`] holds series by labels with [`symbols`] and [`postings`], and [`append`] is the
 //! way in. A series belongs to the shard of its `job` and `instance`, so a scrape meets one lock.
 //!
 //! What is deliberately absent: files and the log. [`checkpoint`] turns the head into records and back.
@@ -11,8 +11,11 @@
 pub mod append;
 pub mod checkpoint;
 pub mod postings;
+pub mod sealed;
 pub mod series;
 pub mod shard;
+mod shared;
+pub mod snapshot;
 pub mod symbols;
 pub mod target;
 
@@ -189,6 +192,3 @@ pub const fn split_id(id: SeriesId) -> Option<(usize, u32, u32)> {
 
 /// Generations count to this and start again.
 pub const GENERATION_MASK: u32 = 0x00ff_ffff;
-
-#[cfg(test)]
-mod tests;

@@ -21,7 +21,7 @@ use crate::block::{Block, ChunkRef};
 use crate::codec::{self, Scratch};
 use crate::db::Inner;
 use crate::head::SHARDS;
-use crate::head::series::{PageCache, Snapshot, clip, merge};
+use crate::head::snapshot::{PageCache, Snapshot, clip, merge};
 use crate::sync::lock;
 
 /// The series that pass `matchers` and may have samples in `mint..=maxt`, sorted by labels.

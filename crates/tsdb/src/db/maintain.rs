@@ -15,7 +15,7 @@ use crate::block::writer::BlockWriter;
 use crate::codec::Scratch;
 use crate::compact;
 use crate::head::SHARDS;
-use crate::head::series::PageCache;
+use crate::head::snapshot::PageCache;
 use crate::stats::Counters;
 use crate::sync::{lock, write};
 use crate::times::{SPAN, span_start};

@@ -194,13 +194,17 @@ fn live(seed: u64, operations: usize) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let fs = MemFs::new();
     let mut driver = Driver::new(open(options(&fs)), START + rng.i64(0..2 * HOUR));
+    // Without holes whole pages are joined.
+    let holes = rng.bool();
     let step = [1_000, 15_000, 60_000][rng.usize(0..3)];
     for _ in 0..operations {
         match rng.u8(0..100) {
             0..70 => {
                 driver.now += step + if rng.u8(0..10) == 0 { rng.i64(0..5) } else { 0 };
                 let (now, number) = (driver.now, rng.usize(0..3));
-                let present: Vec<_> = (0..12).filter(|s| s % 3 == number && rng.u8(0..20) > 0).collect();
+                let present: Vec<_> = (0..12)
+                    .filter(|s| s % 3 == number && (!holes || rng.u8(0..20) > 0))
+                    .collect();
                 let samples: Vec<_> = present.iter().map(|&s| (series(s), value(&mut rng, s))).collect();
                 driver.append(number, now, &samples, false);
             }
@@ -290,6 +294,7 @@ fn rounds(usual: usize) -> usize {
 fn lives_that_once_failed() {
     // Late samples of several spans in one run, after a checkpoint and a restart.
     live(13764722813638781900, 700);
+    live(884824911566659795, 8000);
 }
 
 /// A short life with everything in it; gives the disk, and after each step the number of changes and the model.
@@ -401,6 +406,9 @@ fn a_log_damaged_anywhere_yields_no_invention_and_is_counted() {
             let db = open(options(&copy));
             assert_between(&contents(&db), &nothing, &driver.model, byte);
             damaged += db.stats().wal_corruptions;
+            let cut = fs.at(fs.op_count());
+            cut.edit(&dir.join(&entry.name), |bytes| bytes.truncate(byte)).unwrap();
+            assert_between(&contents(&open(options(&cut))), &nothing, &driver.model, byte);
             drop(db);
             let again = open(options(&copy));
             assert_eq!(again.stats().wal_corruptions, 0, "set aside once");

@@ -10,7 +10,7 @@ use blocks::wal::Record;
 use blocks::wal::checkpoint::Writer;
 use model::{Appended, Batch, Millis, SeriesId, TargetId};
 
-use super::series::Sealed;
+use super::sealed::Sealed;
 use super::{Head, SHARDS, make_id, split_id};
 use crate::times;
 use crate::wal_record::{self, Scrape, kind};
