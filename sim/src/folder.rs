@@ -32,6 +32,17 @@ impl Folder {
         Ok(())
     }
 
+    /// Makes a link, unless it is there; `target` is relative to the link's folder.
+    pub(crate) fn link(&mut self, name: &str, target: &str) -> Result<(), Error> {
+        let path = self.root.join(name);
+        if path.is_symlink() {
+            return Ok(());
+        }
+        let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        made.and_then(|()| std::os::unix::fs::symlink(target, &path))
+            .map_err(|source| Error::Write { path, source })
+    }
+
     /// Removes a folder below, with all in it.
     pub(crate) fn remove(&mut self, name: &str) -> Result<(), Error> {
         let path = self.root.join(name);

@@ -1,7 +1,8 @@
 //! A `/sys` tree of the simulated host, in a folder: the GPUs on the bus, network ports, sensors,
 //! memory controllers, drives.
 //!
-//! Folders stand where the kernel has links to folders. Files are those that host collectors read.
+//! Folders stand where the kernel has links to folders, but for the sensors' devices, by whose
+//! folders readers name the sensors. Files are those that host collectors read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,6 +37,19 @@ impl Tree {
     pub fn write(&mut self, t_ms: i64) -> Result<(), Error> {
         for (name, text) in self.files(t_ms) {
             self.folder.put(&name, text)?;
+        }
+        let host = self.scenario.host();
+        for socket in 0..host.sockets {
+            let device = format!("../../../devices/platform/coretemp.{socket}");
+            self.folder
+                .link(&format!("class/hwmon/hwmon{socket}/device"), &device)?;
+        }
+        for drive in 0..host.drives {
+            let device = format!("../../nvme/nvme{drive}");
+            self.folder.link(
+                &format!("class/hwmon/hwmon{}/device", host.sockets + drive),
+                &device,
+            )?;
         }
         Ok(())
     }
@@ -92,6 +106,11 @@ impl Tree {
                 ("temp1_crit_alarm", "0".into()),
             ];
             put(files, &format!("class/hwmon/hwmon{socket}"), &facts);
+            put(
+                files,
+                &format!("devices/platform/coretemp.{socket}"),
+                &[("uevent", "DRIVER=coretemp".into())],
+            );
         }
         for drive in 0..host.drives {
             let facts = [
@@ -208,6 +227,15 @@ mod tests {
         assert_eq!(read("0000:43:00.0/current_link_width"), "16\n");
         tree.write(12_000).unwrap();
         assert_eq!(read("0000:43:00.0/current_link_width"), "8\n");
+        let device = |number: u32| {
+            root.join(format!("class/hwmon/hwmon{number}/device"))
+                .canonicalize()
+                .unwrap()
+        };
+        assert!(
+            device(1).ends_with("devices/platform/coretemp.1")
+                && device(2).ends_with("class/nvme/nvme0")
+        );
         std::fs::remove_dir_all(&root).unwrap();
     }
 }

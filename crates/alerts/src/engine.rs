@@ -38,6 +38,8 @@ const GROUPS_MAX: usize = 100_000;
 const BACKOFF_FIRST: Millis = 500;
 /// Longest pause after a failed attempt, in milliseconds.
 const BACKOFF_MAX: Millis = 60_000;
+/// How soon a group is looked at again whose last message left before a reload, in milliseconds.
+const RECHECK: Millis = 1_000;
 /// How often old things are swept out, in milliseconds.
 const SWEEP_EVERY: Millis = 60_000;
 
@@ -325,7 +327,14 @@ impl Engine {
     /// Decides whether an integration of a group is told now, and tells it.
     fn consider(&mut self, id: &GroupId, at: usize, now: Millis, out: &mut Vec<Notification>) {
         let key = self.entry_key(id, at);
+        let mut away = self.on_the_way.values();
+        let older = away.any(|p| p.generation != self.generation && p.key == key);
         let Some(group) = self.groups.get_mut(id) else { return };
+        if older {
+            // Sent before a reload and not back yet: what became of it decides whether there is more to say.
+            group.next_flush = group.next_flush.min(now.saturating_add(RECHECK));
+            return;
+        }
         let (attempt, chain) = match group.sending[at] {
             Sending::Idle => (1, None),
             Sending::Waiting { attempt, chain, .. } => (attempt, Some(chain)),
@@ -452,10 +461,9 @@ impl Engine {
 
     /// Lets ended alerts go once every integration has been told or need not be.
     fn settle(&mut self, id: &GroupId) {
-        if let Some(group) = self.groups.get_mut(id) {
-            if group.is_idle() && !group.failed {
-                group.drop_ended();
-            }
+        let group = self.groups.get_mut(id);
+        if let Some(group) = group.filter(|g| g.is_idle() && !g.failed) {
+            group.drop_ended();
         }
     }
 

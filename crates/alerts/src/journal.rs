@@ -96,15 +96,25 @@ impl Journal {
         };
         let mut builder = Database::builder();
         builder.set_cache_size(CACHE_BYTES);
-        let database = match folder {
-            Some(_) => builder.create(&path),
-            None => builder.create_with_backend(InMemoryBackend::new()),
+        if folder.is_none() {
+            let database = builder.create_with_backend(InMemoryBackend::new());
+            let database = database.map_err(|e| failed(e.into()))?;
+            return Ok((Self { database }, Known::default()));
+        }
+        let open = || -> Result<(Self, Known), redb::Error> {
+            let journal = Self {
+                database: builder.create(&path)?,
+            };
+            let known = journal.read()?;
+            Ok((journal, known))
         };
-        let journal = Self {
-            database: database.map_err(|e| failed(e.into()))?,
-        };
-        let known = journal.read().map_err(failed)?;
-        Ok((journal, known))
+        match open() {
+            Err(error) if is_damaged(&error) => {
+                set_aside(&path, &error);
+                open().map_err(failed)
+            }
+            other => other.map_err(failed),
+        }
     }
 
     fn read(&self) -> Result<Known, redb::Error> {
@@ -158,6 +168,65 @@ impl Journal {
     }
 }
 
+/// Whether the file itself is at fault, not the way to it.
+fn is_damaged(error: &redb::Error) -> bool {
+    match error {
+        redb::Error::Corrupted(_) | redb::Error::UpgradeRequired(_) | redb::Error::RepairAborted => true,
+        redb::Error::Io(error) => error.kind() == std::io::ErrorKind::InvalidData,
+        _ => false,
+    }
+}
+
+/// Renames a damaged file, so that it can be looked at: a damaged memory must not keep alerts from people.
+fn set_aside(path: &Path, error: &redb::Error) {
+    let aside = path.with_extension("redb.damaged");
+    let renamed = std::fs::rename(path, &aside);
+    tracing::error!(
+        target: "watchfire::alerts",
+        %error,
+        aside = %aside.display(),
+        renamed = renamed.is_ok(),
+        "the notification log is damaged and set aside; what was notified before is forgotten"
+    );
+}
+
 fn json(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_known_and_what_was_struck_out_is_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (journal, _) = Journal::open(Some(folder.path())).expect("opened");
+        let entry = Entry::default();
+        journal
+            .apply(&[Write::entry("a", Some(&entry)), Write::entry("b", Some(&entry))])
+            .expect("written");
+        journal.apply(&[Write::entry("a", None)]).expect("written");
+        drop(journal);
+        let (_, known) = Journal::open(Some(folder.path())).expect("opened again");
+        assert_eq!(known.entries, [("b".to_owned(), entry)]);
+    }
+
+    #[test]
+    fn a_damaged_file_is_set_aside() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join(FILE), "not a database".repeat(1_000)).expect("written");
+        let (_, known) = Journal::open(Some(folder.path())).expect("opened");
+        assert!(known.entries.is_empty());
+        assert!(folder.path().join("alerts.redb.damaged").exists());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").expect("written");
+        let error = Journal::open(Some(&file.join("below"))).expect_err("refused");
+        assert!(error.to_string().contains("below"), "{error}");
+    }
 }

@@ -22,6 +22,8 @@ use crate::silence::Silence;
 
 /// The most messages on their way at one time; others wait.
 const IN_FLIGHT_MAX: usize = 64;
+/// The most changes that wait for a disk that does not take them.
+const UNWRITTEN_MAX: usize = 10_000;
 /// How long the end waits for messages on their way.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// The longest sleep: clocks jump.
@@ -183,6 +185,7 @@ async fn run(shared: Arc<Shared>) {
     let mut stop = shared.stop.subscribe();
     let permits = Arc::new(Semaphore::new(IN_FLIGHT_MAX));
     let mut sending: JoinSet<Finished> = JoinSet::new();
+    let mut unwritten = Vec::new();
     loop {
         let now = shared.clock.now();
         let (due, writes, next) = {
@@ -191,7 +194,8 @@ async fn run(shared: Arc<Shared>) {
             (due, engine.take_writes(), engine.due())
         };
         spawn(&shared, &permits, &mut sending, due);
-        persist(&shared, writes).await;
+        unwritten.extend(writes);
+        persist(&shared, &mut unwritten).await;
         let pause = next.map_or(SLEEP_MAX, |next| (next - shared.clock.now()).clamp(0, SLEEP_MAX));
         tokio::select! {
             () = shared.wake.notified() => {}
@@ -200,7 +204,7 @@ async fn run(shared: Arc<Shared>) {
             _ = stop.wait_for(|stop| *stop) => break,
         }
     }
-    farewell(&shared, sending).await;
+    farewell(&shared, sending, unwritten).await;
 }
 
 /// Hands messages to their senders.
@@ -231,20 +235,30 @@ fn take(shared: &Arc<Shared>, permits: &Arc<Semaphore>, sending: &mut JoinSet<Fi
     spawn(shared, permits, sending, more);
 }
 
-/// Writes down, off the runtime's threads. A failure is told and tried again with the next writes only:
-/// the state in memory goes on being right.
-async fn persist(shared: &Arc<Shared>, writes: Vec<Write>) {
-    if writes.is_empty() {
+/// Writes down, off the runtime's threads. What could not be written stays and is tried again with what
+/// comes next; the state in memory goes on being right.
+async fn persist(shared: &Arc<Shared>, unwritten: &mut Vec<Write>) {
+    if unwritten.is_empty() {
         return;
     }
     let journal = Arc::clone(&shared.journal);
-    let written = tokio::task::spawn_blocking(move || journal.apply(&writes)).await;
-    if let Ok(Err(error)) = written {
+    let mut writes = std::mem::take(unwritten);
+    let written = tokio::task::spawn_blocking(move || match journal.apply(&writes) {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            // Later writes of a key hold more than earlier ones: the oldest may go.
+            let excess = writes.len().saturating_sub(UNWRITTEN_MAX);
+            drop(writes.drain(..excess));
+            Err((error, writes))
+        }
+    });
+    if let Ok(Err((error, writes))) = written.await {
         tracing::error!(target: "watchfire::alerts", %error, "cannot write down what was notified");
+        *unwritten = writes;
     }
 }
 
-async fn farewell(shared: &Arc<Shared>, mut sending: JoinSet<Finished>) {
+async fn farewell(shared: &Arc<Shared>, mut sending: JoinSet<Finished>, mut unwritten: Vec<Write>) {
     let all = async {
         while let Some(finished) = sending.join_next().await {
             if let Ok((id, outcome, latency)) = finished {
@@ -254,6 +268,6 @@ async fn farewell(shared: &Arc<Shared>, mut sending: JoinSet<Finished>) {
         }
     };
     drop(tokio::time::timeout(FAREWELL, all).await);
-    let writes = lock(&shared.engine).take_writes();
-    persist(shared, writes).await;
+    unwritten.extend(lock(&shared.engine).take_writes());
+    persist(shared, &mut unwritten).await;
 }

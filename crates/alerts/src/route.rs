@@ -24,11 +24,11 @@ impl Routes {
     #[must_use]
     pub fn new(root: &Route) -> Self {
         let mut routes = Self { nodes: Vec::new() };
-        routes.add(root, matchers::show(&root.matchers));
+        routes.add(root, &matchers::show(&root.matchers));
         routes
     }
 
-    fn add(&mut self, route: &Route, key: String) -> usize {
+    fn add(&mut self, route: &Route, key: &str) -> usize {
         let at = self.nodes.len();
         let own = Route {
             routes: Vec::new(),
@@ -36,12 +36,12 @@ impl Routes {
         };
         self.nodes.push(Node {
             route: own,
-            key: key.clone(),
+            key: key.to_owned(),
             children: Vec::new(),
         });
         for child in &route.routes {
             let child_key = format!("{key}/{}", matchers::show(&child.matchers));
-            let child_at = self.add(child, child_key);
+            let child_at = self.add(child, &child_key);
             self.nodes[at].children.push(child_at);
         }
         at

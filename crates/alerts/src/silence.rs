@@ -157,7 +157,7 @@ impl Silences {
             return Err(Error::Silence("too many silences"));
         }
         // A new silence cannot reach into the past.
-        if self.all.get(&silence.id).is_none() {
+        if !self.all.contains_key(&silence.id) {
             silence.starts_at = silence.starts_at.max(now);
         }
         self.all.insert(silence.id.clone(), silence.clone());

@@ -69,6 +69,16 @@ pub enum Error {
         /// Place and cause.
         message: String,
     },
+    /// A file that somebody left for us cannot be shown.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// How it stands with it.
+        state: State,
+        /// Why, in words.
+        reason: String,
+    },
     /// A source that another part reads for us cannot be read.
     #[error("{what}: {reason}")]
     Source {
@@ -115,7 +125,7 @@ impl Error {
             Self::Form { .. } | Self::Data { .. } | Self::Thread(_) => State::Unsupported,
             Self::Driver { source, .. } => crate::gpu::state_of(source),
             Self::Driverless { source } => crate::gpu::state_of(source),
-            Self::Source { state, .. } => *state,
+            Self::Source { state, .. } | Self::File { state, .. } => *state,
         }
     }
 

@@ -3,7 +3,7 @@
 //! One file per collector of node_exporter. [`workers`] puts those that read only procfs on one thread (the kernel
 //! answers them from memory), those that ask drivers through sysfs on a second; file systems have a third.
 //!
-//! Absent, because neither the Node Exporter Full dashboard nor the known rules ask: bcache, bonding, btrfs, buddyinfo,
+//! Absent, because neither the Node Exporter Full dashboard nor the known rules ask: bcache, btrfs, buddyinfo,
 //! cgroups, drbd, fibrechannel, infiniband, ipvs, ksmd, lnstat, mountstats, nfs, nfsd, powersupplyclass, qdisc, rapl,
 //! slabinfo, softirqs, sysctl, systemd, tapestats, watchdog, wifi, xfrm, xfs, zfs, zoneinfo. Absent for want of a safe
 //! call: timex.
@@ -16,6 +16,7 @@ use crate::page::Page;
 use crate::{Collector, Paths, Worker};
 
 mod arp;
+mod bonding;
 mod conntrack;
 mod cpu;
 mod cpufreq;
@@ -40,6 +41,7 @@ mod schedstat;
 mod sockstat;
 mod softnet;
 mod stat;
+mod textfile;
 mod thermal_zone;
 mod time;
 mod udp_queues;
@@ -60,11 +62,15 @@ pub fn workers(paths: &Paths) -> Vec<Worker> {
         deadline,
         collectors,
     };
-    vec![
+    let mut workers = vec![
         worker(PROC_DEADLINE, of_memory(paths)),
         worker(DRIVER_DEADLINE, of_drivers(paths)),
         worker(DRIVER_DEADLINE, vec![Box::new(filesystem::Filesystem::new(paths))]),
-    ]
+    ];
+    // The folder may be on a disk that is gone.
+    let textfile = textfile::Textfile::new(paths);
+    workers.extend(textfile.map(|textfile| worker(DRIVER_DEADLINE, vec![Box::new(textfile)])));
+    workers
 }
 
 /// Collectors that the kernel answers from its memory.
@@ -99,6 +105,7 @@ fn of_memory(paths: &Paths) -> Vec<Box<dyn Collector>> {
 fn of_drivers(paths: &Paths) -> Vec<Box<dyn Collector>> {
     vec![
         Box::new(netclass::Netclass::new(paths)),
+        Box::new(bonding::Bonding::new(paths)),
         Box::new(mdadm::Mdadm::new(paths)),
         Box::new(edac::Edac::new(paths)),
         Box::new(nvme::Nvme::new(paths)),

@@ -130,6 +130,7 @@ impl Runner {
             inner.remember(status);
         }
         families.sort_by(|a: &Family, b: &Family| sort_key(a).cmp(&sort_key(b)));
+        families.dedup_by(|later, first| merge(first, later));
         families.extend(inner.own_families(page));
         families.retain(|family| !family.metrics.is_empty());
         for metric in families.iter_mut().flat_map(|family| &mut family.metrics) {
@@ -263,6 +264,15 @@ impl Inner {
         }
         vec![up, state, duration, success, node_success, node_duration]
     }
+}
+
+/// Puts the lines of `later` into `first` when both are one family: a textfile may add to ours.
+fn merge(first: &mut Family, later: &mut Family) -> bool {
+    let is_same = first.name == later.name;
+    if is_same {
+        first.metrics.append(&mut later.metrics);
+    }
+    is_same
 }
 
 /// Families of DCGM come first and stay in their order, ours about GPUs follow; the others are sorted.

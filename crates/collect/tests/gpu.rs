@@ -226,6 +226,16 @@ fn readings_are_the_simulators_in_the_exporters_units() {
 }
 
 #[test]
+fn the_whole_page_is_one_a_checker_accepts() {
+    let server = Server::new();
+    server.page();
+    server.at(46_000);
+    let text = exposition::write_page(&server.runner.collect(Page::All), exposition::Format::Text);
+    let remarks = exposition::check_page(text.as_bytes(), false).expect("a page");
+    println!("{} bytes, remarks: {remarks:?}", text.len());
+}
+
+#[test]
 fn a_lost_gpu_keeps_its_name_and_the_other_seven_their_readings() {
     let server = Server::new();
     server.page();

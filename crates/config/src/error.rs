@@ -104,7 +104,7 @@ fn one_line(text: &str, span: Span) -> Span {
 }
 
 /// Keys whose values are never shown.
-const SECRET_KEYS: [&str; 9] = [
+const SECRET_KEYS: [&str; 11] = [
     "password",
     "secret",
     "token",
@@ -114,6 +114,8 @@ const SECRET_KEYS: [&str; 9] = [
     "routing_key",
     "service_key",
     "private_key",
+    "webhook_url",
+    "slack_api_url",
 ];
 
 /// Hides the value beside a secret key in the first line of a snippet. Names of files stay.

@@ -19,7 +19,8 @@ impl Url {
     ///
     /// A sentence where the text is not a URL at all.
     pub fn parse(text: &str) -> std::result::Result<Self, String> {
-        let fail = |why: &str| Err(format!("parse {text:?}: {why}"));
+        // The text itself stays out of messages: it may hold a secret.
+        let fail = |why: &str| Err(format!("not a URL: {why}"));
         if text.bytes().any(|b| b < 0x20 || b == 0x7f) {
             return fail("net/url: invalid control character in URL");
         }

@@ -361,3 +361,70 @@ fn matchers_are_read_in_both_syntaxes() {
     }
     tally.close("alertmanager/tables/matchers.jsonl (each syntax counted)");
 }
+
+/// A small generator of numbers, so that a run can be had again from its seed.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).expect("31 bits fit") % bound.max(1)
+    }
+}
+
+const INSERTED: [char; 10] = ['{', '[', '&', '*', ':', '\n', '"', '%', 'é', '\u{0}'];
+const REPLACING: [char; 10] = ['-', '~', '!', '|', '}', ']', '$', '1', ' ', '\t'];
+
+/// A text with a few places cut, doubled or replaced by signs that mean something in YAML.
+fn damaged(text: &str, numbers: &mut Numbers) -> String {
+    let mut signs: Vec<char> = text.chars().collect();
+    for _ in 0..=numbers.below(4) {
+        let at = numbers.below(signs.len());
+        let end = (at + numbers.below(40)).min(signs.len());
+        match numbers.below(4) {
+            0 => drop(signs.drain(at.min(end)..end)),
+            1 => signs.insert(at.min(signs.len()), INSERTED[numbers.below(10)]),
+            2 if at < signs.len() => signs[at] = REPLACING[numbers.below(10)],
+            _ => {
+                let piece: Vec<char> = signs[at.min(end)..end].to_vec();
+                let to = numbers.below(signs.len());
+                signs.splice(to..to, piece);
+            }
+        }
+    }
+    signs.into_iter().collect()
+}
+
+#[test]
+fn damaged_files_are_refused_or_accepted_and_nothing_panics() {
+    let Some(folder) = corpora("prometheus/config") else {
+        return;
+    };
+    let seed = 20_261_130;
+    let mut numbers = Numbers(seed);
+    let mut texts = 0;
+    for part in [
+        ".",
+        "../rule-files",
+        "../../alertmanager/config",
+        "../../alertmanager/examples",
+    ] {
+        for entry in fs::read_dir(folder.join(part)).expect("a folder") {
+            let Ok(text) = fs::read_to_string(entry.expect("an entry").path()) else {
+                continue;
+            };
+            for _ in 0..20 {
+                let text = damaged(&text, &mut numbers);
+                let _ = config::prometheus::Config::parse("x", &text);
+                let _ = config::alertmanager::Config::parse("x", &text);
+                let _ = config::rules::RuleFile::parse("x", &text, NameScheme::Utf8);
+                let _ = config::watchfire::Config::parse("x", &text, std::path::Path::new("/nowhere"));
+                texts += 1;
+            }
+        }
+    }
+    println!("damaged files: {texts} read without a panic (seed {seed})");
+}

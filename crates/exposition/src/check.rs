@@ -186,7 +186,7 @@ mod tests {
     fn a_bad_line_is_named_by_its_place() {
         check(
             "up 1",
-            "line 1, column 5: expected next entry after timestamp, got the end of the page",
+            "line 1, column 5: expected timestamp or new record, got the end of the page",
         );
         check(
             "up 1\nup 2 2.5\n",

@@ -85,6 +85,9 @@ const ABBREVIATIONS: [&str; 14] = [
     "s", "ms", "us", "ns", "sec", "b", "kb", "mb", "gb", "tb", "pb", "m", "h", "d",
 ];
 
+/// Types that a name should not tell: the `TYPE` line does.
+const TYPES: [&str; 4] = ["counter", "gauge", "histogram", "summary"];
+
 /// The remarks on one family.
 pub(crate) fn judge(facts: &Facts) -> Vec<Remark> {
     let mut texts = Vec::new();
@@ -96,6 +99,10 @@ pub(crate) fn judge(facts: &Facts) -> Vec<Remark> {
         texts.push(format!("is in {unit}, where {base} is the base unit"));
     }
     judge_type(facts, kind, &mut texts);
+    let lower = facts.name.to_ascii_lowercase();
+    if let Some(word) = TYPES.iter().find(|word| has_word(&lower, word)) {
+        texts.push(format!("has a type, {word:?}, in its name"));
+    }
     if facts.name.contains(':') {
         texts.push("has a colon in its name, which is kept for recording rules".to_owned());
     }
@@ -105,7 +112,6 @@ pub(crate) fn judge(facts: &Facts) -> Vec<Remark> {
     for label in facts.labels.iter().filter(|l| camel_case(l)) {
         texts.push(format!("has a label {label:?} in camelCase, not in snake_case"));
     }
-    let lower = facts.name.to_ascii_lowercase();
     if let Some(short) = ABBREVIATIONS.iter().find(|a| has_word(&lower, a)) {
         texts.push(format!("abbreviates its unit as {short:?}"));
     }
@@ -148,9 +154,6 @@ fn judge_type(facts: &Facts, kind: Kind, texts: &mut Vec<String>) {
     }
     if !summary && facts.labels.contains("quantile") {
         texts.push("is no summary, so it should have no label \"quantile\"".to_owned());
-    }
-    if has_word(&name.to_ascii_lowercase(), kind.as_str()) {
-        texts.push(format!("has its type {:?} in its name", kind.as_str()));
     }
 }
 
@@ -224,7 +227,7 @@ mod tests {
             "le",
             &["is no histogram, so it should have no label \"le\""],
         );
-        check("a_gauge_c", Kind::Gauge, "x", &["has its type \"gauge\" in its name"]);
+        check("a_gauge_c", Kind::Gauge, "x", &["has a type, \"gauge\", in its name"]);
         check(
             "a:b",
             Kind::Gauge,

@@ -271,10 +271,10 @@ impl<'a> Reader<'a> {
 
     fn text_timestamp(&self, at: usize, sample: &mut Sample<'a>) -> Result<usize, Error> {
         let start = skip_blanks(self.page, at);
-        if matches!(self.page.get(start), Some(b'\n') | None) {
+        if matches!(self.page.get(start), Some(b'\n') | None) && !self.rules.checker {
             return Ok(start);
         }
-        let sign = usize::from(self.page[start] == b'-');
+        let sign = usize::from(self.page.get(start) == Some(&b'-'));
         let digits = self.page[start + sign..]
             .iter()
             .take_while(|b| b.is_ascii_digit())
@@ -340,7 +340,7 @@ impl<'a> Reader<'a> {
         self.line = (start, end);
         let word = skip_blanks(self.page, start + 1);
         let help = self.page[word..].starts_with(b"HELP");
-        let meta = word > start + 1
+        let meta = (word > start + 1 || self.rules.checker)
             && (help || self.page[word..].starts_with(b"TYPE"))
             && matches!(self.page.get(word + 4), Some(b' ' | b'\t'));
         if !meta {
@@ -348,7 +348,7 @@ impl<'a> Reader<'a> {
             return Ok(Entry::Comment);
         }
         let name_at = skip_blanks(self.page, word + 4);
-        if name_at == end && self.rules.empty_meta {
+        if name_at == end && self.rules.checker {
             self.at = self.end_line(end, "a new line")?;
             return Ok(Entry::Comment);
         }
@@ -362,7 +362,7 @@ impl<'a> Reader<'a> {
         )?;
         let behind = &self.page[after.min(end)..end];
         let mut text = behind.get(1..).unwrap_or(&[]);
-        if self.rules.empty_meta {
+        if self.rules.checker {
             if !matches!(behind.first(), None | Some(b' ' | b'\t')) {
                 return Err(Error::expected(self.page, after, "a blank after the metric name"));
             }
@@ -465,7 +465,24 @@ impl<'a> Reader<'a> {
     }
 
     fn help(&self, text: &'a [u8], at: usize) -> Result<Cow<'a, str>, Error> {
-        if std::str::from_utf8(text).is_err() {
+        if self.rules.checker {
+            let escapes = text.split(|b| *b == b'\\').skip(1);
+            let mut behind_escaped = false;
+            for after in escapes {
+                if behind_escaped {
+                    behind_escaped = false;
+                    continue;
+                }
+                behind_escaped = after.is_empty();
+                if !matches!(after.first(), None | Some(b'n')) {
+                    return Err(Error::at(
+                        self.page,
+                        at,
+                        Cause::Rule("invalid escape sequence in HELP".to_owned()),
+                    ));
+                }
+            }
+        } else if std::str::from_utf8(text).is_err() {
             return Err(Error::at(self.page, at, Cause::Utf8));
         }
         Ok(unescape_with(text, self.format == Format::OpenMetrics))
@@ -474,7 +491,7 @@ impl<'a> Reader<'a> {
     fn kind(&self, word: &[u8], at: usize) -> Result<Kind, Error> {
         let open_metrics = self.format == Format::OpenMetrics;
         let lower = word.to_ascii_lowercase();
-        let word_read: &[u8] = if self.rules.empty_meta { &lower } else { word };
+        let word_read: &[u8] = if self.rules.checker { &lower } else { word };
         Ok(match word_read {
             b"counter" => Kind::Counter,
             b"gauge" => Kind::Gauge,
@@ -490,5 +507,110 @@ impl<'a> Reader<'a> {
                 return Err(Error::at(self.page, at, Cause::Type(model::text::quote(&shown))));
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The entries of a page, one a line; an error ends them.
+    #[track_caller]
+    fn check(format: Format, page: &str, want: &[&str]) {
+        let mut reader = Reader::new(page.as_bytes(), format);
+        let mut got = Vec::new();
+        loop {
+            match reader.next_entry() {
+                Ok(Some(Entry::Sample(s))) => {
+                    let series = String::from_utf8_lossy(s.series.text()).into_owned();
+                    let time = s.time.map_or_else(String::new, |t| format!(" @{t}"));
+                    let exemplar = s
+                        .exemplar
+                        .map_or_else(String::new, |e| format!(" # {} {} {:?}", e.labels(), e.value, e.time));
+                    got.push(format!("{series} = {}{time}{exemplar}", s.value));
+                }
+                Ok(Some(entry)) => got.push(format!("{entry:?}")),
+                Ok(None) => break,
+                Err(error) => {
+                    got.push(format!("{error}\n{}", error.excerpt));
+                    break;
+                }
+            }
+        }
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn text_is_read_with_blanks_where_they_may_be() {
+        check(
+            Format::Text,
+            "\n# HELP a One\\nline \\\\ \\\"\n#  TYPE\ta gauge\n# else\n  a{ x = \"1\" , } 2.5\t77\na+Inf\na -3",
+            &[
+                "Help { name: \"a\", help: \"One\\nline \\\\ \\\\\\\"\" }",
+                "Type { name: \"a\", kind: Gauge }",
+                "Comment",
+                "a{ x = \"1\" , } = 2.5 @77",
+                "a = inf",
+                "a = -3",
+            ],
+        );
+        check(Format::Text, "{\"a.b\",x=\"1\"} 1\n", &["{\"a.b\",x=\"1\"} = 1"]);
+    }
+
+    #[test]
+    fn openmetrics_is_read_with_units_exemplars_and_an_end() {
+        check(
+            Format::OpenMetrics,
+            "# TYPE a_seconds counter\n# UNIT a_seconds seconds\na_seconds_total{x=\"1\"} 2 1.5 # {id=\"x\"} 0.5 9.25\n# EOF\n",
+            &[
+                "Type { name: \"a_seconds\", kind: Counter }",
+                "Unit { name: \"a_seconds\", unit: \"seconds\" }",
+                "a_seconds_total{x=\"1\"} = 2 @1500 # {id=\"x\"} 0.5 Some(9250)",
+            ],
+        );
+        check(
+            Format::OpenMetrics,
+            "a 1\n",
+            &["a = 1", "line 2, column 1: data does not end with # EOF\n  \n  ^"],
+        );
+        check(
+            Format::OpenMetrics,
+            "a 1\n# EOF\nb 1\n",
+            &["a = 1", "line 3, column 1: unexpected data after # EOF\n  b 1\n  ^"],
+        );
+    }
+
+    #[test]
+    fn an_error_points_at_its_place() {
+        check(
+            Format::Text,
+            "a 1\nb{x=1} 2\n",
+            &[
+                "a = 1",
+                "line 2, column 5: expected label value, got \"1} 2\"\n  b{x=1} 2\n      ^",
+            ],
+        );
+        check(
+            Format::Text,
+            "<html>\n",
+            &["line 1, column 1: expected a valid start token, got \"<html>\"\n  <html>\n  ^"],
+        );
+    }
+
+    #[test]
+    fn a_known_series_is_taken_only_when_a_value_follows() {
+        let mut reader = Reader::new(b"a 1\na{x=\"1\"} 2\na {x=\"1\"} 3\n", Format::Text);
+        let value = |sample: Result<Option<Sample<'_>>, Error>| sample.map(|s| s.map(|s| s.value));
+        assert_eq!(value(reader.known_sample(1)), Ok(Some(1.0)));
+        assert_eq!(value(reader.known_sample(1)), Ok(None), "the series goes on");
+        assert_eq!(value(reader.known_sample(8)), Ok(Some(2.0)));
+        assert_eq!(
+            value(reader.known_sample(1)),
+            Ok(None),
+            "the series goes on behind a blank"
+        );
+        assert!(matches!(reader.next_entry(), Ok(Some(Entry::Sample(s))) if s.value == 3.0));
+        assert_eq!(reader.line(), b"a {x=\"1\"} 3");
+        assert_eq!(reader.rest(), b"");
     }
 }

@@ -18,8 +18,10 @@ pub(crate) struct Rules {
     pub any_escape: bool,
     /// The last line may lack its newline.
     pub open_end: bool,
-    /// A `HELP` or `TYPE` without name or text is a comment.
-    pub empty_meta: bool,
+    /// As the field's checker of the text format, which reads it with another parser than its scraper: a `HELP`
+    /// or `TYPE` without name or text is a comment, escapes in help are judged, types may be in capitals, and
+    /// no blank may end a line behind a value.
+    pub checker: bool,
 }
 
 impl Rules {
@@ -33,7 +35,7 @@ impl Rules {
             raw_newline: text,
             any_escape: true,
             open_end: true,
-            empty_meta: false,
+            checker: false,
         }
     }
 
@@ -47,7 +49,7 @@ impl Rules {
             raw_newline: false,
             any_escape: !text,
             open_end: !text,
-            empty_meta: text,
+            checker: text,
         }
     }
 }

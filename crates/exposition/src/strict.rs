@@ -373,3 +373,76 @@ impl Histogram {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[track_caller]
+    fn check(page: &str, want: &str) {
+        let result = crate::check_page(format!("{page}# EOF\n").as_bytes(), true);
+        let got = result.map_or_else(|e| e.to_string(), |found| format!("{} samples", found.samples));
+        assert!(got.contains(want), "{got:?}, wanted {want:?}");
+    }
+
+    #[test]
+    fn names_may_not_clash() {
+        check("# TYPE a counter\na_total 1\n# TYPE b gauge\nb 1\n", "2 samples");
+        check(
+            "# TYPE a counter\na_total 1\n# TYPE b gauge\nb 1\na_total 2\n",
+            "clashes",
+        );
+        check("# TYPE a_count gauge\n# TYPE a histogram\n", "\"a_count\" clashes");
+        check("# TYPE a gauge\na 1\n# HELP a x\n", "after its samples");
+        check("# TYPE a_s info\n# UNIT a_s s\n", "has no unit");
+    }
+
+    #[test]
+    fn the_samples_of_a_metric_stand_together_in_order_of_time() {
+        check("# TYPE a gauge\na{x=\"1\"} 1\na{x=\"2\"} 1\n", "2 samples");
+        check("# TYPE a gauge\na 1\na 1\n", "more than once");
+        check("# TYPE a gauge\na 1 2\na 1 3\n", "2 samples");
+        check("# TYPE a gauge\na 1 3\na 1 2\n", "go backwards");
+        check(
+            "# TYPE a gauge\na 1 3\na 1\n",
+            "some samples of a metric have a timestamp",
+        );
+        check(
+            "# TYPE a summary\na_sum{x=\"1\"} 1\na_sum{x=\"2\"} 1\na_count{x=\"1\"} 1\n",
+            "stand together",
+        );
+    }
+
+    #[test]
+    fn a_histogram_adds_up() {
+        let good = "# TYPE a histogram\na_bucket{le=\"1\"} 1\na_bucket{le=\"+Inf\"} 2\n";
+        check(&format!("{good}a_count 2\na_sum 3\n"), "4 samples");
+        check(&format!("{good}a_count 3\na_sum 3\n"), "must equal its last bucket");
+        check(&format!("{good}a_count 2\n"), "go together");
+        check("# TYPE a histogram\na_bucket{le=\"1\"} 1\n", "le=\"+Inf\"");
+        check(
+            "# TYPE a histogram\na_bucket{le=\"1\"} 2\na_bucket{le=\"+Inf\"} 1\n",
+            "less than the one before",
+        );
+        check(
+            "# TYPE a histogram\na_bucket{le=\"2\"} 1\na_bucket{le=\"1\"} 1\n",
+            "in order of their bounds",
+        );
+        check(
+            "# TYPE a histogram\na_bucket{le=\"x\"} 1\n",
+            "invalid value \"x\" of label \"le\"",
+        );
+    }
+
+    #[test]
+    fn values_fit_their_type() {
+        check("# TYPE a counter\na_total -1\n", "cannot be negative");
+        check("# TYPE a stateset\na{a=\"x\"} 2\n", "0 or 1");
+        check("# TYPE a stateset\na 1\n", "needs the label \"a\"");
+        check("# TYPE a info\na_info{x=\"1\"} 1\n", "1 samples");
+        check("# TYPE a info\na_info 2\n", "value of an info is 1");
+        check("# TYPE a summary\na{quantile=\"1.5\"} 1\n", "invalid value \"1.5\"");
+        check(
+            "# TYPE a gauge\na 1 # {x=\"y\"} 1\n",
+            "only counters and histogram buckets",
+        );
+    }
+}

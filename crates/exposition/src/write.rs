@@ -236,4 +236,47 @@ mod tests {
         .assert_eq(&text);
         assert_eq!(crate::check_page(text.as_bytes(), true).map(|r| r.samples), Ok(3));
     }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let text = |random: &mut fastrand::Rng| -> String {
+            (0..random.usize(1..6))
+                .map(|_| {
+                    *random
+                        .choice(&['a', '"', '\\', '\n', 'é', '{', ',', ' ', '#'])
+                        .expect("some")
+                })
+                .collect()
+        };
+        for _ in 0..500 {
+            let name = if random.bool() {
+                "a_b".to_owned()
+            } else {
+                text(&mut random)
+            };
+            let mut family = Family::new(name, Kind::Gauge, text(&mut random));
+            for label in 0..3 {
+                family.push(vec![("n", label.to_string()), ("x", text(&mut random))], random.f64());
+            }
+            for format in [Format::Text, Format::OpenMetrics] {
+                let page = write_page(std::slice::from_ref(&family), format);
+                let mut reader = crate::Reader::new(page.as_bytes(), format);
+                let mut read = Vec::new();
+                while let Some(entry) = reader.next_entry().expect("our own page") {
+                    match entry {
+                        crate::Entry::Sample(s) => read.push((s.series.labels().expect("distinct"), s.value)),
+                        crate::Entry::Help { help, .. } => assert_eq!(help, family.help),
+                        _ => {}
+                    }
+                }
+                let want: Vec<_> = family
+                    .metrics
+                    .iter()
+                    .map(|m| (m.series(&family.name), m.value))
+                    .collect();
+                assert_eq!(read, want, "{page}");
+            }
+        }
+    }
 }

@@ -8,7 +8,9 @@
 //! Deliberately absent: native histograms. They will be a second column in [`series::Series`].
 
 mod absent;
+mod accumulate;
 mod aggregate;
+mod batch;
 mod binary;
 mod bucket;
 mod budget;

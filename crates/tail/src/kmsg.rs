@@ -126,13 +126,18 @@ impl Kmsg {
             if let Some(item) = self.ready.pop_front() {
                 return Ok(Some(item));
             }
+            // A storm of messages must not keep the reader from leaving.
+            if stop.is_stopped() {
+                return Ok(None);
+            }
             if self.read()? {
                 continue;
             }
             let rest = patience.saturating_sub(begun.elapsed());
-            if rest.is_zero() || self.wait(rest, stop)? {
+            if rest.is_zero() {
                 return Ok(None);
             }
+            self.wait(rest, stop)?;
         }
     }
 
@@ -168,8 +173,8 @@ impl Kmsg {
         }
     }
 
-    /// Waits for more; true when told to stop.
-    fn wait(&self, patience: Duration, stop: &Stop) -> Result<bool, Error> {
+    /// Waits for more, or to be told to stop.
+    fn wait(&self, patience: Duration, stop: &Stop) -> Result<(), Error> {
         let can_poll = self.kind != FileType::RegularFile;
         let patience = if can_poll { patience } else { patience.min(FILE_PAUSE) };
         let mut watched = vec![PollFd::new(stop, PollFlags::IN)];
@@ -178,7 +183,7 @@ impl Kmsg {
         }
         let timeout = Timespec::try_from(patience).ok();
         match poll(&mut watched, timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(watched[0].revents().contains(PollFlags::IN)),
+            Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(errno) => Err(Error::Wait(errno.into())),
         }
     }

@@ -254,7 +254,7 @@ pub(crate) fn label_names(
     }
     if inner.head_for(maxt)? && inner.head.maxt().is_some_and(|t| t >= mint) {
         for number in 0..SHARDS {
-            names.extend(inner.head.shard(number).value_counts().map(|(n, _)| n.to_owned()));
+            names.extend(inner.head.shard(number).label_names().map(str::to_owned));
         }
     }
     for block in inner.blocks().iter().filter(|b| b.overlaps(mint, maxt)) {

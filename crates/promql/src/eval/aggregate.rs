@@ -4,11 +4,12 @@ use hashbrown::HashMap;
 use model::{Labels, QueryError};
 
 use super::Evaluator;
+use super::accumulate::{Accumulate, Average, Count, Least, Most, One, Total, Variance};
+use super::budget::Budget;
 use super::grid::Grid;
 use super::note::Notes;
 use super::quantile::{nan_first, quantile};
 use super::series::{ABSENT, Operand, Scalar, Series, is_present};
-use super::sum::{Mean, Sum, no_distance};
 use crate::ast::AggregateOp;
 use crate::plan::{Aggregate, Grouping};
 
@@ -19,38 +20,54 @@ impl Evaluator<'_> {
             return self.count_values(aggregate, grid);
         }
         let param = aggregate.param.as_ref().map(|p| self.scalar(p, grid)).transpose()?;
-        let series = self.vector(&aggregate.arg, grid)?;
-        match aggregate.op {
+        let series = match aggregate.op {
             AggregateOp::Topk | AggregateOp::Bottomk | AggregateOp::Limitk | AggregateOp::LimitRatio => {
                 let param = param.ok_or_else(|| super::mistyped("scalar"))?;
-                return self.rank(aggregate, &param, &series, grid).map(Operand::Vector);
+                let series = self.vector(&aggregate.arg, grid)?;
+                self.rank(aggregate, &param, &series, grid)
             }
-            _ => {}
-        }
-        let groups = Groups::of(&aggregate.grouping, &series);
-        self.budget.take(groups.labels.len().saturating_mul(grid.len))?;
-        let values = match aggregate.op {
-            AggregateOp::Sum => groups.fold::<Total>(&series, grid),
-            AggregateOp::Avg => groups.fold::<Average>(&series, grid),
-            AggregateOp::Min => groups.fold::<Least>(&series, grid),
-            AggregateOp::Max => groups.fold::<Most>(&series, grid),
-            AggregateOp::Count => groups.fold::<Count>(&series, grid),
-            AggregateOp::Stdvar => groups.fold::<Variance<false>>(&series, grid),
-            AggregateOp::Stddev => groups.fold::<Variance<true>>(&series, grid),
             AggregateOp::Quantile => {
                 let q = param.ok_or_else(|| super::mistyped("scalar"))?;
+                let series = self.vector(&aggregate.arg, grid)?;
                 self.remark_quantile(aggregate, &q, grid);
-                groups.quantiles(&series, &q, grid)
+                let groups = Groups::of(&aggregate.grouping, &series);
+                self.budget.take(groups.labels.len().saturating_mul(grid.len))?;
+                let values = groups.quantiles(&series, &q, grid, &self.budget)?;
+                Ok(groups.with(values))
             }
-            _ => groups.fold::<One>(&series, grid),
+            AggregateOp::Sum => self.fold::<Total>(aggregate, grid),
+            AggregateOp::Avg => self.fold::<Average>(aggregate, grid),
+            AggregateOp::Min => self.fold::<Least>(aggregate, grid),
+            AggregateOp::Max => self.fold::<Most>(aggregate, grid),
+            AggregateOp::Count => self.fold::<Count>(aggregate, grid),
+            AggregateOp::Stdvar => self.fold::<Variance<false>>(aggregate, grid),
+            AggregateOp::Stddev => self.fold::<Variance<true>>(aggregate, grid),
+            AggregateOp::Group | AggregateOp::CountValues => self.fold::<One>(aggregate, grid),
         };
-        let named = groups.labels.into_iter().zip(groups.drop_name).zip(values);
-        let series = named.map(|((labels, drop_name), values)| Series {
-            labels,
-            drop_name,
-            values,
-        });
-        Ok(Operand::Vector(series.filter(Series::any_present).collect()))
+        series.map(Operand::Vector)
+    }
+
+    /// Folds the values of each group at each step.
+    fn fold<A: Accumulate>(&self, aggregate: &Aggregate, grid: Grid) -> Result<Vec<Series>, QueryError> {
+        let mut groups = Groups::new(&aggregate.grouping);
+        let mut states: Vec<Vec<A>> = Vec::new();
+        self.batches(&aggregate.arg, grid, |batch| {
+            for one in batch {
+                let group = groups.place(one);
+                if group == states.len() {
+                    self.budget.take(grid.len)?;
+                    states.push(vec![A::default(); grid.len]);
+                }
+                for (state, value) in states[group].iter_mut().zip(&one.values) {
+                    if is_present(*value) {
+                        state.add(*value);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        let finish = |states: Vec<A>| states.iter().map(|s| s.value().unwrap_or(ABSENT)).collect();
+        Ok(groups.with(states.into_iter().map(finish).collect()))
     }
 
     fn remark_quantile(&self, aggregate: &Aggregate, q: &Scalar, grid: Grid) {
@@ -76,35 +93,60 @@ impl Evaluator<'_> {
 }
 
 /// Which series belong together.
-pub(super) struct Groups {
+pub(super) struct Groups<'a> {
+    grouping: &'a Grouping,
+    /// The place of each group by its labels.
+    known: HashMap<Labels, usize, foldhash::fast::RandomState>,
     /// The labels of each group, in order of its first series.
-    pub(super) labels: Vec<Labels>,
+    labels: Vec<Labels>,
     /// Whether a member's metric name is still to be removed.
     drop_name: Vec<bool>,
     /// The group of each series.
-    pub(super) member_of: Vec<usize>,
+    member_of: Vec<usize>,
 }
 
-impl Groups {
-    /// Sorts the series into groups.
-    pub(super) fn of(grouping: &Grouping, series: &[Series]) -> Self {
-        let mut groups = Self {
+impl<'a> Groups<'a> {
+    fn new(grouping: &'a Grouping) -> Self {
+        Self {
+            grouping,
+            known: HashMap::default(),
             labels: Vec::new(),
             drop_name: Vec::new(),
-            member_of: Vec::with_capacity(series.len()),
-        };
-        let mut known: HashMap<Labels, usize, foldhash::fast::RandomState> = HashMap::default();
+            member_of: Vec::new(),
+        }
+    }
+
+    /// Sorts all series into groups.
+    pub(super) fn of(grouping: &'a Grouping, series: &[Series]) -> Self {
+        let mut groups = Self::new(grouping);
         for one in series {
-            let labels = grouping.of(&one.labels);
-            let group = *known.entry(labels).or_insert_with_key(|labels| {
-                groups.labels.push(labels.clone());
-                groups.drop_name.push(false);
-                groups.labels.len() - 1
-            });
-            groups.drop_name[group] |= one.drop_name;
+            let group = groups.place(one);
             groups.member_of.push(group);
         }
         groups
+    }
+
+    /// The group of a series, a new one where there is none yet.
+    fn place(&mut self, series: &Series) -> usize {
+        let labels = self.grouping.of(&series.labels);
+        let group = *self.known.entry(labels).or_insert_with_key(|labels| {
+            self.labels.push(labels.clone());
+            self.drop_name.push(false);
+            self.labels.len() - 1
+        });
+        self.drop_name[group] |= series.drop_name;
+        group
+    }
+
+    /// The groups as series with these values, those without any left out.
+    fn with(self, values: Vec<Vec<f64>>) -> Vec<Series> {
+        let named = self.labels.into_iter().zip(self.drop_name).zip(values);
+        let series = named.map(|((labels, drop_name), values)| Series {
+            labels,
+            drop_name,
+            values,
+        });
+        series.filter(Series::any_present).collect()
     }
 
     /// The series of each group.
@@ -116,167 +158,31 @@ impl Groups {
         members
     }
 
-    fn fold<A: Accumulate>(&self, series: &[Series], grid: Grid) -> Vec<Vec<f64>> {
-        let mut states = vec![vec![A::default(); grid.len]; self.labels.len()];
-        for (one, group) in series.iter().zip(&self.member_of) {
-            for (state, value) in states[*group].iter_mut().zip(&one.values) {
-                if is_present(*value) {
-                    state.add(*value);
+    fn quantiles(
+        &self,
+        series: &[Series],
+        q: &Scalar,
+        grid: Grid,
+        budget: &Budget<'_>,
+    ) -> Result<Vec<Vec<f64>>, QueryError> {
+        let mut sorted = Vec::new();
+        let mut of_groups = Vec::with_capacity(self.labels.len());
+        for members in self.members() {
+            let mut values = vec![ABSENT; grid.len];
+            for (step, value) in values.iter_mut().enumerate() {
+                if step % 64 == 0 {
+                    budget.check()?;
+                }
+                let all = members.iter().map(|m| series[*m].values[step]);
+                sorted.clear();
+                sorted.extend(all.filter(|v| is_present(*v)));
+                sorted.sort_unstable_by(nan_first);
+                if !sorted.is_empty() {
+                    *value = quantile(q.at(step), &sorted);
                 }
             }
+            of_groups.push(values);
         }
-        let finish = |states: Vec<A>| states.iter().map(|s| s.value().unwrap_or(ABSENT)).collect();
-        states.into_iter().map(finish).collect()
-    }
-
-    fn quantiles(&self, series: &[Series], q: &Scalar, grid: Grid) -> Vec<Vec<f64>> {
-        let mut sorted = Vec::new();
-        let mut of_group = |members: Vec<usize>| {
-            let at_step = |step: usize| {
-                sorted.clear();
-                sorted.extend(
-                    members
-                        .iter()
-                        .map(|m| series[*m].values[step])
-                        .filter(|v| is_present(*v)),
-                );
-                sorted.sort_unstable_by(nan_first);
-                if sorted.is_empty() {
-                    ABSENT
-                } else {
-                    quantile(q.at(step), &sorted)
-                }
-            };
-            (0..grid.len).map(at_step).collect()
-        };
-        self.members().into_iter().map(&mut of_group).collect()
-    }
-}
-
-/// What is remembered of the values of a group at a step; `default` has seen none.
-trait Accumulate: Copy + Default {
-    fn add(&mut self, value: f64);
-
-    /// `None` when nothing was added.
-    fn value(&self) -> Option<f64>;
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Total(Option<Sum>);
-
-impl Accumulate for Total {
-    #[inline]
-    fn add(&mut self, value: f64) {
-        match &mut self.0 {
-            Some(sum) => sum.add(value),
-            None => self.0 = Some(Sum::of(value)),
-        }
-    }
-
-    fn value(&self) -> Option<f64> {
-        self.0.map(|s| s.sum + s.lost)
-    }
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Average(Option<Mean>);
-
-impl Accumulate for Average {
-    #[inline]
-    fn add(&mut self, value: f64) {
-        self.0.get_or_insert_default().add(value);
-    }
-
-    fn value(&self) -> Option<f64> {
-        self.0.map(|m| m.value())
-    }
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Least(Option<f64>);
-
-impl Accumulate for Least {
-    #[inline]
-    fn add(&mut self, value: f64) {
-        if self.0.is_none_or(|least| least > value || least.is_nan()) {
-            self.0 = Some(value);
-        }
-    }
-
-    fn value(&self) -> Option<f64> {
-        self.0
-    }
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Most(Option<f64>);
-
-impl Accumulate for Most {
-    #[inline]
-    fn add(&mut self, value: f64) {
-        if self.0.is_none_or(|most| most < value || most.is_nan()) {
-            self.0 = Some(value);
-        }
-    }
-
-    fn value(&self) -> Option<f64> {
-        self.0
-    }
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Count(u32);
-
-impl Accumulate for Count {
-    #[inline]
-    fn add(&mut self, _: f64) {
-        self.0 += 1;
-    }
-
-    fn value(&self) -> Option<f64> {
-        (self.0 > 0).then_some(f64::from(self.0))
-    }
-}
-
-/// `group`
-#[derive(Debug, Clone, Copy, Default)]
-struct One(bool);
-
-impl Accumulate for One {
-    #[inline]
-    fn add(&mut self, _: f64) {
-        self.0 = true;
-    }
-
-    fn value(&self) -> Option<f64> {
-        self.0.then_some(1.0)
-    }
-}
-
-/// Welford's running variance.
-#[derive(Debug, Clone, Copy, Default)]
-struct Variance<const ROOT: bool> {
-    count: f64,
-    mean: f64,
-    squares: f64,
-}
-
-impl<const ROOT: bool> Accumulate for Variance<ROOT> {
-    #[inline]
-    fn add(&mut self, value: f64) {
-        self.count += 1.0;
-        if self.count == 1.0 {
-            self.mean = value;
-            self.squares = no_distance(value);
-            return;
-        }
-        let distance = value - self.mean;
-        self.mean += distance / self.count;
-        self.squares += distance * (value - self.mean);
-    }
-
-    fn value(&self) -> Option<f64> {
-        let variance = self.squares / self.count;
-        (self.count > 0.0).then(|| if ROOT { variance.sqrt() } else { variance })
+        Ok(of_groups)
     }
 }

@@ -1,6 +1,8 @@
 //! Functions over windows: reads the samples, runs the function's arithmetic, names the result.
 
-use model::{Column, Labels, QueryError};
+use std::sync::Arc;
+
+use model::{Column, Labels, QueryError, StoredSeries};
 
 use super::Evaluator;
 use super::absent;
@@ -18,27 +20,16 @@ use crate::plan::{RangeCall, RangeFunction, Ranged};
 impl Evaluator<'_> {
     /// Evaluates a call such as `rate(x[5m])`.
     pub(super) fn range_call(&self, call: &RangeCall, grid: Grid) -> Result<Operand, QueryError> {
-        let params = call
-            .params
-            .iter()
-            .map(|p| self.scalar(p, grid))
-            .collect::<Result<Vec<_>, _>>()?;
+        let params = self.params(call, grid)?;
         let series = match &call.arg {
             Ranged::Select { select, range } => {
-                let frame = Frame {
-                    grid,
-                    at: select.at,
-                    offset: select.offset,
-                    range: *range,
-                };
+                let frame = Frame::of(select, *range, grid);
                 if let Some(extension) = select.extension {
                     extended::check(call, extension)?;
                     self.extended_range(call, select, extension, &frame)?
                 } else {
                     let found = self.select(select, frame.bounds())?;
-                    self.over_columns(&found, &frame, |labels, column, scratch| {
-                        self.windowed(call, &frame, &params, (labels, false), column, scratch)
-                    })?
+                    self.over_windows(call, &frame, &params, &found)?
                 }
             }
             Ranged::Subquery(subquery) => {
@@ -68,7 +59,25 @@ impl Evaluator<'_> {
         if call.function == RangeFunction::AbsentOverTime {
             return Ok(Operand::Vector(absent::over_time(&call.arg, &series, grid)));
         }
-        self.renamed_range(call.function, series)
+        self.renamed_range(call.function, series).map(Operand::Vector)
+    }
+
+    /// The scalar arguments.
+    pub(super) fn params(&self, call: &RangeCall, grid: Grid) -> Result<Vec<Scalar>, QueryError> {
+        call.params.iter().map(|p| self.scalar(p, grid)).collect()
+    }
+
+    /// Applies the function to the windows of stored series; names are still on.
+    pub(super) fn over_windows(
+        &self,
+        call: &RangeCall,
+        frame: &Frame,
+        params: &[Scalar],
+        found: &[Arc<dyn StoredSeries>],
+    ) -> Result<Vec<Series>, QueryError> {
+        self.over_columns(found, frame, |labels, column, scratch| {
+            self.windowed(call, frame, params, (labels, false), column, scratch)
+        })
     }
 
     /// Applies the function to one series; `None` when no window gave a value.
@@ -95,7 +104,11 @@ impl Evaluator<'_> {
     }
 
     /// Removes metric names, at once or by mark, and refuses series that are the same without them.
-    fn renamed_range(&self, function: RangeFunction, mut series: Vec<Series>) -> Result<Operand, QueryError> {
+    pub(super) fn renamed_range(
+        &self,
+        function: RangeFunction,
+        mut series: Vec<Series>,
+    ) -> Result<Vec<Series>, QueryError> {
         for one in &mut series {
             if !function.keeps_name() {
                 one.drop_name = true;
@@ -110,11 +123,11 @@ impl Evaluator<'_> {
                 return Err(same_labels());
             }
         }
-        Ok(Operand::Vector(series))
+        Ok(series)
     }
 
     /// Notes what the call's series or parameters give reason for.
-    fn remark(&self, call: &RangeCall, params: &[Scalar], grid: Grid, series: &[Series]) {
+    pub(super) fn remark(&self, call: &RangeCall, params: &[Scalar], grid: Grid, series: &[Series]) {
         if series.is_empty() {
             return;
         }

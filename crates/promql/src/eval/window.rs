@@ -8,6 +8,7 @@ use std::ops::Range;
 use model::{Column, Millis};
 
 use super::grid::Grid;
+use crate::plan::Select;
 
 /// Where the windows of a range selector lie.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +24,16 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    /// The windows of a selector.
+    pub(crate) const fn of(select: &Select, range: Millis, grid: Grid) -> Self {
+        Self {
+            grid,
+            at: select.at,
+            offset: select.offset,
+            range,
+        }
+    }
+
     /// The right end of the window of step `i`.
     #[inline]
     pub(crate) fn end(&self, i: usize) -> Millis {

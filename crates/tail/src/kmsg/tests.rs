@@ -166,8 +166,8 @@ fn a_pipe_outlives_its_writers() {
 
 #[test]
 fn a_wait_ends_at_once_when_told_to_stop() {
-    let case = Case::new("");
-    let mut reader = case.open(Start::End);
+    let case = Case::new("6,1,0,-;a\n6,2,0,-;b\n");
+    let mut reader = case.open(Start::Beginning);
     case.stop.stop();
     let begun = Instant::now();
     assert_eq!(reader.next(LONG, &case.stop).expect("a file can be read"), None);

@@ -4,12 +4,13 @@
 //! 0 | first zigzag                                        constant
 //! 1 | first zigzag | count varint | (gap varint, step zigzag)…   steps
 //! 2 | first zigzag | divisor varint | block…               every 64 integers:
-//!       mode and width u8 | base zigzag (none for width 0 and base 0: flag) | packed
+//!       mode and width u8 | base zigzag | bitmap (mode 3) | packed
 //! ```
 //!
 //! Blocks hold `(x - first) / divisor`, where the divisor is common to all: memory counted in pages and clocks
-//! counted in ticks lose their factor here. Each block is packed over its values, their differences or the
-//! differences of those, whichever is narrowest, with the smallest subtracted.
+//! counted in ticks lose their factor here. Each block is packed over its values (mode 0), their differences (1)
+//! or the differences of those (2), with the smallest subtracted; or over the differences that are not zero, after
+//! a bitmap that tells which (3): counters that rest more often than they move. The smallest way is taken.
 
 use blocks::bytes::{Cursor, put_varint, put_zigzag, varint_len, zigzag};
 
@@ -152,18 +153,33 @@ fn put_block(block: &[i64], last: i64, last_step: i64, out: &mut Vec<u8>) {
         turns[i] = step.wrapping_sub(step_before);
         (before, step_before) = (x, step);
     }
-    let candidates = [&raw[..n], &steps[..n], &turns[..n]].map(Range::of);
-    let cost = |r: &Range| (r.width * n).div_ceil(8) + varint_len(zigzag(r.min));
-    let (mode, range) = (0_u8..)
-        .zip(&candidates)
-        .min_by_key(|(_, r)| cost(r))
-        .expect("there are three");
-    let numbers = [&raw, &steps, &turns][usize::from(mode)];
-    let width = range.width.min(usize::from(WIDTH_MASK)) as u8;
-    out.push(mode << 6 | width);
-    put_zigzag(out, range.min);
-    pack(&numbers[..n], range.min, stored_width(width), out);
+    let mut moves = [0_i64; BLOCK];
+    let (mut bitmap, mut moved) = (0_u64, 0);
+    for (i, &step) in steps[..n].iter().enumerate() {
+        if step != 0 {
+            bitmap |= 1 << i;
+            moves[moved] = step;
+            moved += 1;
+        }
+    }
+    let ways = [&raw[..n], &steps[..n], &turns[..n], &moves[..moved]];
+    let ranges = ways.map(Range::of);
+    let cost = |mode: usize| {
+        let head = if mode == SPARSE { n.div_ceil(8) } else { 0 };
+        head + (ranges[mode].width * ways[mode].len()).div_ceil(8) + varint_len(zigzag(ranges[mode].min))
+    };
+    let mode = (0..ways.len()).min_by_key(|&m| cost(m)).expect("there are four");
+    let width = ranges[mode].width.min(usize::from(WIDTH_MASK)) as u8;
+    out.push((mode as u8) << 6 | width);
+    put_zigzag(out, ranges[mode].min);
+    if mode == SPARSE {
+        out.extend_from_slice(&bitmap.to_le_bytes()[..n.div_ceil(8)]);
+    }
+    pack(ways[mode], ranges[mode].min, stored_width(width), out);
 }
+
+/// The mode of differences with a bitmap.
+const SPARSE: usize = 3;
 
 /// The smallest of some integers, and the bits that hold their distance from it.
 struct Range {
@@ -173,6 +189,9 @@ struct Range {
 
 impl Range {
     fn of(numbers: &[i64]) -> Self {
+        if numbers.is_empty() {
+            return Self { min: 0, width: 0 };
+        }
         let (mut min, mut max) = (i64::MAX, i64::MIN);
         for &x in numbers {
             min = min.min(x);
@@ -263,13 +282,17 @@ fn read_blocks(cursor: &mut Cursor<'_>, first: i64, count: usize, out: &mut Vec<
         let tag = cursor.u8()?;
         let base = cursor.zigzag()?;
         let width = stored_width(tag & WIDTH_MASK);
-        let packed = cursor.take((width * n).div_ceil(8))?;
         let mut block = [0_i64; BLOCK];
         let block = &mut block[..n];
-        unpack(packed, width, base, block);
+        if usize::from(tag >> 6) == SPARSE {
+            read_sparse(cursor, width, base, block)?;
+        } else {
+            let packed = cursor.take((width * n).div_ceil(8))?;
+            unpack(packed, width, base, block);
+        }
         match tag >> 6 {
             0 => {}
-            1 => {
+            1 | 3 => {
                 let mut sum = last;
                 for x in block.iter_mut() {
                     sum = sum.wrapping_add(*x);
@@ -297,6 +320,23 @@ fn read_blocks(cursor: &mut Cursor<'_>, first: i64, count: usize, out: &mut Vec<
         out[start..]
             .iter_mut()
             .for_each(|x| *x = x.wrapping_mul(divisor).wrapping_add(first));
+    }
+    Some(())
+}
+
+/// The differences of a block of which only some are written.
+fn read_sparse(cursor: &mut Cursor<'_>, width: usize, base: i64, block: &mut [i64]) -> Option<()> {
+    let mut bytes = [0_u8; 8];
+    let written = cursor.take(block.len().div_ceil(8))?;
+    bytes[..written.len()].copy_from_slice(written);
+    let mut bitmap = u64::from_le_bytes(bytes);
+    let count = bitmap.count_ones() as usize;
+    let packed = cursor.take((width * count).div_ceil(8))?;
+    let mut moves = [0_i64; BLOCK];
+    unpack(packed, width, base, &mut moves[..count]);
+    for &step in &moves[..count] {
+        *block.get_mut(bitmap.trailing_zeros() as usize)? = step;
+        bitmap &= bitmap - 1;
     }
     Some(())
 }

@@ -1,5 +1,6 @@
 //! The store as [`Appender`].
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -90,15 +91,20 @@ impl Inner {
         StoreError::Limit(format!("the store holds {max} series, the most it may; {text}"))
     }
 
-    /// Label names with the number of their values, most first. A value is counted once a shard.
+    /// Label names with the number of their values, most first.
     pub(super) fn label_cardinality(&self) -> Vec<(String, u64)> {
-        let mut counts = std::collections::BTreeMap::<String, u64>::new();
+        // Shards share values; a hash of each stands for it here.
+        let mut values = BTreeMap::<String, HashSet<u64>>::new();
         for number in 0..SHARDS {
-            for (name, values) in self.head.shard(number).value_counts() {
-                *counts.entry(name.to_owned()).or_default() += values as u64;
+            for (name, value) in self.head.shard(number).label_pairs() {
+                let hash = xxhash_rust::xxh3::xxh3_64(value.as_bytes());
+                match values.get_mut(name) {
+                    Some(set) => drop(set.insert(hash)),
+                    None => drop(values.insert(name.to_owned(), HashSet::from([hash]))),
+                }
             }
         }
-        let mut counts: Vec<_> = counts.into_iter().collect();
+        let mut counts: Vec<_> = values.into_iter().map(|(name, set)| (name, set.len() as u64)).collect();
         counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         counts
     }

@@ -1,6 +1,7 @@
 //! What happens as time passes: cut the head, compact, keep within limits, mind the disk.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use blocks::block as folder;
 use blocks::retention::{Keep, Kept, expired};
@@ -19,6 +20,9 @@ use crate::stats::Counters;
 use crate::sync::{lock, write};
 use crate::times::{SPAN, span_start};
 
+/// A checkpoint is due after this much log a series: about what a series takes in the checkpoint.
+const LOG_BYTES_PER_SERIES: u64 = 300;
+
 /// What maintenance remembers from one call to the next.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
@@ -28,6 +32,8 @@ pub(super) struct Memory {
     checkpoint_due: bool,
     /// Lost appends when the last checkpoint was written.
     lost_seen: u64,
+    /// Bytes written to the log when the last checkpoint was written.
+    bytes_seen: u64,
 }
 
 impl Inner {
@@ -122,14 +128,20 @@ impl Inner {
     /// Replaces the log's past by a checkpoint, if it is time.
     fn checkpoint(&self, memory: &mut Memory) -> Result<(), BlocksError> {
         let Some(wal) = self.wal.get() else { return Ok(()) };
-        let lost = wal.counters().lost.load(std::sync::atomic::Ordering::Relaxed);
-        let due = memory.checkpoint_due || lost > memory.lost_seen;
+        let (lost, bytes) = (
+            wal.counters().lost.load(Ordering::Relaxed),
+            wal.counters().bytes.load(Ordering::Relaxed),
+        );
+        // A log much longer than the state it leads to makes a slow start.
+        let long = (2 * self.options.wal_segment_bytes).max(LOG_BYTES_PER_SERIES * self.head.series_count());
+        let due = memory.checkpoint_due || lost > memory.lost_seen || bytes - memory.bytes_seen > long;
         if !due || !self.has_room() {
             return Ok(());
         }
         wal.checkpoint(|writer| self.head.write_checkpoint(writer))?;
         memory.checkpoint_due = false;
         memory.lost_seen = lost;
+        memory.bytes_seen = bytes;
         Ok(())
     }
 

@@ -1,11 +1,10 @@
 //! The store against a plain map doing the same, over cuts, compactions, reopening and crashes.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blocks::vfs::Vfs;
+use blocks::vfs::Vfs as _;
 use blocks::vfs::mem::MemFs;
 use model::{Appended, Appender as _, Batch, Column, Labels, Matcher, Millis, Queryable as _, SeriesId, StoreError};
 
@@ -118,9 +117,10 @@ impl Driver {
     fn append(&mut self, target_number: usize, time: Millis, samples: &[(Labels, f64)], timed: bool) -> Appended {
         let target = self.db.target(&target(target_number));
         let mut done = Appended::default();
-        for attempt in 0..2 {
+        let mut left = samples.to_vec();
+        for _ in 0..2 {
             let mut batch = Batch::default();
-            for (labels, value) in samples {
+            for (labels, value) in &left {
                 let id = self.id(labels);
                 if timed {
                     batch.timed.push((id, time, *value));
@@ -128,13 +128,14 @@ impl Driver {
                     batch.samples.push((id, *value));
                 }
             }
-            done = self.db.append(target, time, &batch).expect("append");
-            if done.unknown.is_empty() {
-                break;
-            }
-            assert_eq!(attempt, 0, "a series just resolved is known");
-            self.ids.retain(|_, id| !done.unknown.contains(id));
+            let part = self.db.append(target, time, &batch).expect("append");
+            done.accepted += part.accepted;
+            done.duplicates += part.duplicates;
+            done.too_old += part.too_old;
+            self.ids.retain(|_, id| !part.unknown.contains(id));
+            left.retain(|(labels, _)| !self.ids.contains_key(labels));
         }
+        assert!(left.is_empty(), "a series just resolved is known");
         let refused = done.duplicates + done.too_old;
         assert_eq!(done.accepted + refused, samples.len() as u64);
         for (labels, value) in samples {
@@ -185,4 +186,493 @@ fn samples_come_back_from_the_head() {
         driver.db.label_values("job", &matchers, 0, Millis::MAX).unwrap(),
         ["j1"]
     );
+}
+
+/// Random life of a store; `check_every` operations the whole contents are compared.
+fn live(seed: u64, operations: usize) {
+    println!("seed {seed}");
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let fs = MemFs::new();
+    let mut driver = Driver::new(open(options(&fs)), START + rng.i64(0..2 * HOUR));
+    let step = [1_000, 15_000, 60_000][rng.usize(0..3)];
+    for _ in 0..operations {
+        match rng.u8(0..100) {
+            0..70 => {
+                driver.now += step + if rng.u8(0..10) == 0 { rng.i64(0..5) } else { 0 };
+                let (now, number) = (driver.now, rng.usize(0..3));
+                let present: Vec<_> = (0..12).filter(|s| s % 3 == number && rng.u8(0..20) > 0).collect();
+                let samples: Vec<_> = present.iter().map(|&s| (series(s), value(&mut rng, s))).collect();
+                driver.append(number, now, &samples, false);
+            }
+            70..76 => {
+                // A series of its own, or one that targets write too.
+                let (labels, time) = (
+                    series(rng.usize(0..16)),
+                    driver.now - rng.i64(0..90) * 60_000 + rng.i64(0..3),
+                );
+                let value = value(&mut rng, 20);
+                driver.append(0, time, &[(labels, value)], true);
+            }
+            76..80 => {
+                let time = driver.now - rng.i64(0..15) * 60_000;
+                let sample = [(series(rng.usize(0..12)), 7.0)];
+                driver.append(rng.usize(0..3), time, &sample, false);
+            }
+            80..84 => {
+                // A second batch at the same time, as report series are.
+                let now = driver.now;
+                driver.append(1, now, &[(series(12), 1.0)], false);
+            }
+            84..88 => driver.now += rng.i64(0..3) * HOUR / 2,
+            88..95 => driver.db.maintain(driver.now).expect("maintain"),
+            95..97 => {
+                if rng.bool() {
+                    driver.db.close().expect("close");
+                }
+                // Not closed is as killed: the process' writes are with the kernel.
+                let copy = fs.at(fs.op_count());
+                drop(std::mem::replace(&mut driver.db, open(options(&copy))));
+                let back = open(options(&fs));
+                assert_same(&contents(&driver.db), &driver.model);
+                driver.db = back;
+                driver.ids.clear();
+            }
+            _ => {
+                let mint = driver.now - rng.i64(0..6 * HOUR);
+                let maxt = mint + rng.i64(0..3 * HOUR);
+                let mut want = driver.model.clone();
+                want.values_mut()
+                    .for_each(|s| s.retain(|t, _| (mint..=maxt).contains(t)));
+                want.retain(|_, s| !s.is_empty());
+                assert_same(&read_range(&driver.db, mint, maxt), &want);
+            }
+        }
+    }
+    assert_same(&contents(&driver.db), &driver.model);
+    driver.db.maintain(driver.now + 100 * HOUR).expect("maintain");
+    assert_same(&contents(&driver.db), &driver.model);
+    println!("{:?}", driver.db.stats());
+}
+
+fn value(rng: &mut fastrand::Rng, kind: usize) -> f64 {
+    match (kind % 6, rng.u8(0..30)) {
+        (_, 0) => model::stale_nan(),
+        (_, 1) => [f64::NAN, f64::INFINITY, -0.0][rng.usize(0..3)],
+        (0 | 1, _) => 5.0,
+        (2, _) => f64::from(rng.u8(..)),
+        (3, _) => f64::from(rng.u16(..)) / 1000.0,
+        (4, _) => rng.f64(),
+        _ => f64::from(rng.u32(..)) * 1024.0,
+    }
+}
+
+#[test]
+fn a_random_life_agrees_with_a_map() {
+    for _ in 0..rounds(20) {
+        live(fastrand::u64(..), 700);
+    }
+}
+
+#[test]
+fn a_long_life_is_compacted_and_agrees_with_a_map() {
+    for _ in 0..rounds(1) {
+        live(fastrand::u64(..), 8000);
+    }
+}
+
+/// How often to try anew; `WATCHFIRE_ROUNDS` multiplies.
+fn rounds(usual: usize) -> usize {
+    let more = std::env::var("WATCHFIRE_ROUNDS").ok().and_then(|n| n.parse().ok());
+    usual * more.unwrap_or(1)
+}
+
+#[test]
+fn lives_that_once_failed() {
+    // Late samples of several spans in one run, after a checkpoint and a restart.
+    live(13764722813638781900, 700);
+}
+
+/// A short life with everything in it; gives the disk, and after each step the number of changes and the model.
+fn eventful(wal_sync: Duration) -> (MemFs, Vec<(usize, Model)>) {
+    let fs = MemFs::new();
+    let opts = Options {
+        wal_sync,
+        wal_segment_bytes: 300,
+        ..options(&fs)
+    };
+    let mut driver = Driver::new(open(opts), START);
+    let mut steps = vec![(fs.op_count(), Model::new())];
+    for round in 0..40_i64 {
+        let now = START + round * 20 * 60_000;
+        let samples: Vec<_> = (0..4).map(|s| (series(s), round as f64 * 1.5)).collect();
+        driver.append(0, now, &samples, false);
+        steps.push((fs.op_count(), driver.model.clone()));
+        if round % 5 == 4 {
+            driver.append(0, now - 30 * 60_000, &[(series(7), 1.0)], true);
+            steps.push((fs.op_count(), driver.model.clone()));
+        }
+        driver.db.maintain(now).expect("maintain");
+    }
+    assert!(
+        driver.db.stats().compactions > 0 && driver.db.stats().cuts > 4,
+        "{:?}",
+        driver.db.stats()
+    );
+    driver.db.close().expect("close");
+    steps.push((fs.op_count(), driver.model.clone()));
+    (fs, steps)
+}
+
+/// The least and the most that a store may hold whose disk stopped after `ops` changes.
+fn bounds(steps: &[(usize, Model)], ops: usize) -> (&Model, &Model) {
+    let at = steps.partition_point(|(done, _)| *done <= ops);
+    let least = &steps[at.saturating_sub(1)].1;
+    (least, steps.get(at).map_or(least, |(_, model)| model))
+}
+
+#[track_caller]
+fn assert_between(got: &Model, least: &Model, most: &Model, ops: usize) {
+    for (labels, samples) in least {
+        for (time, bits) in samples {
+            let have = got.get(labels).and_then(|s| s.get(time));
+            assert_eq!(have, Some(bits), "after {ops} changes {labels} lost {time}");
+        }
+    }
+    for (labels, samples) in got {
+        for (time, bits) in samples {
+            let want = most.get(labels).and_then(|s| s.get(time));
+            assert_eq!(want, Some(bits), "after {ops} changes {labels} has an invented {time}");
+        }
+    }
+}
+
+#[test]
+fn a_process_killed_after_any_change_loses_nothing_acknowledged() {
+    let (fs, steps) = eventful(Duration::from_secs(3600));
+    for ops in 0..=fs.op_count() {
+        let db = open(options(&fs.at(ops)));
+        let (least, most) = bounds(&steps, ops);
+        assert_between(&contents(&db), least, most, ops);
+        assert_eq!(db.stats().wal_corruptions, 0, "a torn tail is normal");
+    }
+}
+
+#[test]
+fn a_power_cut_after_any_change_loses_nothing_that_was_synced() {
+    let (fs, steps) = eventful(Duration::ZERO);
+    for ops in 0..=fs.op_count() {
+        let db = open(options(&fs.at(ops).power_cut()));
+        let (least, most) = bounds(&steps, ops);
+        assert_between(&contents(&db), least, most, ops);
+        assert_eq!((db.stats().wal_corruptions, db.stats().blocks_broken), (0, 0));
+    }
+}
+
+#[test]
+fn without_sync_a_power_cut_costs_the_end_and_invents_nothing() {
+    let (fs, steps) = eventful(Duration::from_secs(3600));
+    let nothing = Model::new();
+    for ops in 0..=fs.op_count() {
+        let db = open(options(&fs.at(ops).power_cut()));
+        assert_between(&contents(&db), &nothing, bounds(&steps, ops).1, ops);
+        assert_eq!(db.stats().blocks_broken, 0);
+    }
+}
+
+#[test]
+fn a_log_damaged_anywhere_yields_no_invention_and_is_counted() {
+    let fs = MemFs::new();
+    let opts = Options {
+        wal_segment_bytes: 250,
+        ..options(&fs)
+    };
+    let mut driver = Driver::new(open(opts), START);
+    for round in 0..30_i64 {
+        let samples: Vec<_> = (0..4).map(|s| (series(s), round as f64 / (s + 1) as f64)).collect();
+        driver.append(0, START + round * 15_000, &samples, false);
+    }
+    driver.db.close().unwrap();
+    let (nothing, mut damaged) = (Model::new(), 0);
+    let dir = std::path::Path::new("data/wal");
+    for entry in fs.list(dir).unwrap() {
+        for byte in (0..entry.size as usize).step_by(3) {
+            let copy = fs.at(fs.op_count());
+            copy.edit(&dir.join(&entry.name), |bytes| bytes[byte] ^= 0x10).unwrap();
+            let db = open(options(&copy));
+            assert_between(&contents(&db), &nothing, &driver.model, byte);
+            damaged += db.stats().wal_corruptions;
+            drop(db);
+            let again = open(options(&copy));
+            assert_eq!(again.stats().wal_corruptions, 0, "set aside once");
+        }
+    }
+    assert!(damaged > 100);
+}
+
+#[test]
+fn a_damaged_chunk_is_told_and_the_rest_is_read() {
+    let fs = MemFs::new();
+    let mut driver = Driver::new(open(options(&fs)), START);
+    for round in 0..2000_i64 {
+        driver.append(0, START + round * 15_000, &[(series(0), round as f64)], false);
+    }
+    driver.db.maintain(driver.now + 2000 * 15_000).unwrap();
+    let ulid = driver.db.inner.blocks()[0].meta.ulid.clone();
+    driver.db.close().unwrap();
+    drop(driver.db);
+    let path = std::path::Path::new("data/blocks").join(ulid).join("chunks/000001");
+    fs.edit(&path, |bytes| bytes[12] ^= 1).unwrap();
+    let db = open(options(&fs));
+    let selection = db.select(&[], Millis::MIN, Millis::MAX).unwrap();
+    let mut column = Column::default();
+    let error = selection.series[0]
+        .read(Millis::MIN, Millis::MAX, &mut column)
+        .unwrap_err();
+    assert!(
+        matches!(&error, StoreError::Damaged(text) if text.contains("checksum")),
+        "{error}"
+    );
+    assert_eq!(column.len(), 2000 - 480);
+    assert_eq!(db.stats().chunk_corruptions, 1);
+}
+
+#[test]
+fn on_a_full_disk_samples_stay_in_memory_and_the_store_recovers_alone() {
+    let fs = MemFs::new();
+    let mut driver = Driver::new(open(options(&fs)), START);
+    let mut round = 0;
+    let mut go = |driver: &mut Driver, n: i64| {
+        for _ in 0..n {
+            driver.now = START + round * 60_000;
+            driver.append(0, driver.now, &[(series(0), round as f64), (series(1), 1.0)], false);
+            round += 1;
+        }
+        let now = driver.now;
+        driver.db.maintain(now)
+    };
+    go(&mut driver, 100).unwrap();
+    fs.set_free(0);
+    go(&mut driver, 200).unwrap();
+    assert_same(&contents(&driver.db), &driver.model);
+    let stats = driver.db.stats();
+    assert!(
+        stats.wal_failures > 0 && stats.disk_refusals > 0 && stats.cuts == 0,
+        "{stats:?}"
+    );
+    fs.set_free(1 << 40);
+    go(&mut driver, 200).unwrap();
+    assert_same(&contents(&driver.db), &driver.model);
+    assert!(driver.db.stats().cuts > 0 && driver.db.stats().wal_lost == 0);
+    driver.db.close().unwrap();
+    assert_same(&contents(&open(options(&fs.at(fs.op_count())))), &driver.model);
+}
+
+#[test]
+fn on_a_disk_full_for_long_the_head_forgets_its_oldest_hours() {
+    let fs = MemFs::new();
+    let mut driver = Driver::new(open(options(&fs)), START);
+    fs.set_free(100_000_000);
+    for round in 0..24 * 60_i64 {
+        driver.now = START + round * 60_000;
+        driver.append(0, driver.now, &[(series(0), round as f64)], false);
+        driver.db.maintain(driver.now).unwrap();
+    }
+    let stats = driver.db.stats();
+    assert!(stats.spans_lost >= 4 && stats.cuts == 0, "{stats:?}");
+    let kept = contents(&driver.db)[&series(0)].len();
+    assert!((12 * 60..=15 * 60).contains(&kept), "{kept} minutes kept");
+}
+
+#[test]
+fn the_oldest_block_makes_room_for_the_newest_hours() {
+    let fs = MemFs::new();
+    let mut driver = Driver::new(open(options(&fs)), START);
+    for round in 0..12 * 60_i64 {
+        if round == 10 * 60 {
+            fs.set_free(100_000_000);
+        }
+        driver.append(0, START + round * 60_000, &[(series(0), round as f64)], false);
+        driver.db.maintain(START + round * 60_000).unwrap();
+    }
+    let stats = driver.db.stats();
+    assert!(stats.blocks_dropped == 1 && stats.disk_refusals > 0, "{stats:?}");
+}
+
+#[test]
+fn retention_drops_blocks_by_age_and_by_size() {
+    let fs = MemFs::new();
+    let opts = Options {
+        keep_time: Some(10 * HOUR),
+        ..options(&fs)
+    };
+    let mut driver = Driver::new(open(opts), START);
+    for round in 0..30 * 60_i64 {
+        driver.now = START + round * 60_000;
+        driver.append(0, driver.now, &[(series(0), (round % 977) as f64 / 7.0)], false);
+        driver.db.maintain(driver.now).unwrap();
+    }
+    let oldest = *contents(&driver.db)[&series(0)].keys().next().unwrap();
+    assert!(oldest >= driver.now - 16 * HOUR && oldest <= driver.now - 10 * HOUR);
+    let now = driver.now;
+    drop(driver);
+    let opts = Options {
+        keep_bytes: Some(1),
+        ..options(&fs)
+    };
+    let db = open(opts);
+    db.maintain(now).unwrap();
+    assert_eq!(db.stats().blocks, 0);
+}
+
+#[test]
+fn a_limit_names_its_culprit_and_known_series_stay() {
+    let fs = MemFs::new();
+    let opts = Options {
+        series_max: 10,
+        ..options(&fs)
+    };
+    let db = open(opts);
+    let ids: Vec<_> = (0..10).map(|i| db.series(&series(i)).unwrap()).collect();
+    let error = db.series(&series(11)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "limit: the store holds 10 series, the most it may; label \"gpu\" has most values: 10"
+    );
+    assert_eq!(db.series(&series(3)).unwrap(), ids[3]);
+    assert_eq!(db.stats().series_refused, 1);
+}
+
+#[test]
+fn duplicates_and_latecomers_are_counted() {
+    let fs = MemFs::new();
+    let db = open(options(&fs));
+    let (target, id) = (db.target(&target(0)), db.series(&series(0)).unwrap());
+    let scrape = |time, value| {
+        let samples = vec![(id, value)];
+        let batch = Batch {
+            samples,
+            timed: Vec::new(),
+        };
+        db.append(target, time, &batch).unwrap()
+    };
+    assert_eq!(scrape(START + HOUR, 1.0).accepted, 1);
+    assert_eq!(scrape(START + HOUR, 2.0).duplicates, 1);
+    let late = scrape(START + HOUR - 60_000, 3.0);
+    assert_eq!((late.accepted, late.out_of_order), (1, 1));
+    assert_eq!(scrape(START + HOUR - 60_000, 4.0).duplicates, 1);
+    assert_eq!(scrape(START, 5.0).too_old, 1);
+    let timed = |time, value| {
+        let batch = Batch {
+            samples: Vec::new(),
+            timed: vec![(id, time, value)],
+        };
+        db.append(target, time, &batch).unwrap()
+    };
+    assert_eq!(timed(START, 5.0).out_of_order, 1);
+    assert_eq!(timed(START - 1, 5.0).too_old, 1);
+    let stats = db.stats();
+    assert_eq!(
+        (
+            stats.samples_appended,
+            stats.samples_duplicate,
+            stats.samples_too_old,
+            stats.samples_out_of_order
+        ),
+        (3, 2, 2, 2)
+    );
+    let values: Vec<u64> = contents(&db)[&series(0)].values().copied().collect();
+    assert_eq!(values, [5.0, 3.0, 1.0].map(f64::to_bits));
+}
+
+#[test]
+fn a_forgotten_series_is_unknown() {
+    let fs = MemFs::new();
+    let mut driver = Driver::new(open(options(&fs)), START);
+    driver.append(0, START, &[(series(0), 1.0)], false);
+    let old = driver.ids[&series(0)];
+    driver.append(0, START + 9 * HOUR, &[(series(1), 1.0)], false);
+    driver.db.maintain(START + 9 * HOUR).unwrap();
+    let batch = Batch {
+        samples: vec![(old, 2.0)],
+        timed: Vec::new(),
+    };
+    let target = driver.db.target(&target(0));
+    let done = driver.db.append(target, START + 9 * HOUR, &batch).unwrap();
+    assert_eq!(done.unknown, [old]);
+    assert_ne!(
+        driver.db.series(&series(0)).unwrap(),
+        old,
+        "a slot's next tenant has another id"
+    );
+    assert_same(&contents(&driver.db), &driver.model);
+}
+
+#[test]
+fn a_folder_in_use_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("metrics");
+    let db = open(Options::new(&path));
+    let error = Db::open(Options::new(&path)).err().expect("in use");
+    assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+    db.close().unwrap();
+    assert!(matches!(db.series(&series(0)), Err(StoreError::Closed(_))));
+    open(Options::new(&path));
+}
+
+#[test]
+fn the_real_file_system_does_as_the_one_in_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let opts = || Options {
+        keep_time: None,
+        ..Options::new(dir.path().join("metrics"))
+    };
+    let mut driver = Driver::new(open(opts()), START);
+    for round in 0..10 * 60_i64 {
+        driver.now = START + round * 60_000;
+        let samples: Vec<_> = (0..6).map(|s| (series(s), round as f64)).collect();
+        driver.append(0, driver.now, &samples, false);
+        driver.db.maintain(driver.now).unwrap();
+    }
+    assert!(driver.db.stats().compactions > 0);
+    assert_same(&contents(&driver.db), &driver.model);
+    drop(std::mem::replace(&mut driver.db, open(options(&MemFs::new()))));
+    assert_same(&contents(&open(opts())), &driver.model);
+}
+
+#[test]
+fn readers_and_a_writer_and_maintenance_get_along() {
+    let fs = MemFs::new();
+    let db = Arc::new(open(options(&fs)));
+    let done = Arc::new(AtomicBool::new(false));
+    let reader = {
+        let (db, done) = (Arc::clone(&db), Arc::clone(&done));
+        std::thread::spawn(move || {
+            let mut most = 0;
+            while !done.load(Ordering::Relaxed) {
+                for samples in contents(&db).values() {
+                    let times: Vec<Millis> = samples.keys().copied().collect();
+                    let whole = (0..).map(|i| START + i * 15_000).take(times.len());
+                    assert!(times.iter().copied().eq(whole), "no hole while blocks are cut");
+                    most = most.max(times.len());
+                }
+            }
+            most
+        })
+    };
+    let (target, ids) = (db.target(&target(0)), (0..9).map(|i| db.series(&series(i)).unwrap()));
+    let ids: Vec<_> = ids.collect();
+    for round in 0..6000_i64 {
+        let time = START + round * 15_000;
+        let batch = Batch {
+            samples: ids.iter().map(|&id| (id, round as f64)).collect(),
+            timed: Vec::new(),
+        };
+        assert_eq!(db.append(target, time, &batch).unwrap().accepted, 9);
+        if round % 100 == 0 {
+            db.maintain(time).unwrap();
+        }
+    }
+    done.store(true, Ordering::Relaxed);
+    assert!(reader.join().expect("no reader fails") > 0);
+    assert_eq!(contents(&db)[&series(0)].len(), 6000);
 }

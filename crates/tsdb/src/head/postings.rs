@@ -91,8 +91,8 @@ impl Postings {
         self.names.get(&name).into_iter().flatten().map(|(v, s)| (*v, s))
     }
 
-    /// All names with the number of their values, in no order.
-    pub fn names(&self) -> impl Iterator<Item = (u32, usize)> {
-        self.names.iter().map(|(n, values)| (*n, values.len()))
+    /// All names, in no order.
+    pub fn names(&self) -> impl Iterator<Item = u32> {
+        self.names.keys().copied()
     }
 }

@@ -5,9 +5,10 @@
 //! A run is sealed when its page is full or its two-hour span is over, so every run belongs to one block.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
-use blocks::bytes::{Cursor, put_varint};
+use blocks::bytes::{Cursor, put_bytes, put_varint, put_zigzag};
 use model::{Column, Millis, TargetId};
 
 use super::target::{PAGE, Place, Targets};
@@ -49,24 +50,50 @@ struct Shared {
     values: Vec<f64>,
 }
 
-/// An encoded run.
+/// An encoded run. There is one for every 120 samples of every series, so each byte counts.
 #[derive(Debug, Clone)]
 pub struct Sealed {
     /// Its first timestamp.
     pub first: Millis,
-    /// Where its timestamps are.
-    pub times: TimesAt,
+    /// The target whose page has its timestamps; [`INLINE`] when they are in front of the values.
+    target: u32,
+    page: u32,
     /// `presence | chunk` where the timestamps are shared, `timestamps | chunk` where they are its own.
-    pub data: Arc<[u8]>,
+    data: Data,
 }
 
-/// Where the timestamps of a run are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimesAt {
-    /// In a page of a target.
-    Page(TargetId, u32),
-    /// In front of the values.
-    Inline,
+/// No target: the timestamps of a run are its own.
+const INLINE: u32 = u32::MAX;
+
+/// Bytes of a run: those of a constant fit without an allocation.
+#[derive(Debug, Clone)]
+enum Data {
+    Short(u8, [u8; 22]),
+    Long(Arc<[u8]>),
+}
+
+impl From<&[u8]> for Data {
+    fn from(bytes: &[u8]) -> Self {
+        let mut short = [0; 22];
+        match short.get_mut(..bytes.len()) {
+            Some(room) => {
+                room.copy_from_slice(bytes);
+                Self::Short(bytes.len() as u8, short)
+            }
+            None => Self::Long(bytes.into()),
+        }
+    }
+}
+
+impl Deref for Data {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Short(len, bytes) => &bytes[..usize::from(*len)],
+            Self::Long(bytes) => bytes,
+        }
+    }
 }
 
 /// Samples that came after later ones.
@@ -216,6 +243,9 @@ impl Series {
     /// Encodes the tail and begins anew.
     fn seal(&mut self, targets: &Targets) {
         if let Some(sealed) = self.tail_sealed(targets) {
+            if self.sealed.len() == self.sealed.capacity() {
+                self.sealed.reserve_exact(2);
+            }
             self.sealed.push(sealed);
         }
         self.tail = Tail::Empty;
@@ -239,9 +269,7 @@ impl Series {
         let mut late = Vec::new();
         if let Some(beside) = &self.late {
             late.extend(beside.sealed.iter().cloned());
-            if !beside.tail.is_empty() {
-                late.push(Sealed::inline(&beside.tail));
-            }
+            late.extend(by_span(beside.tail.clone()));
         }
         (runs, late)
     }
@@ -313,19 +341,9 @@ fn own_takes(column: &Column, time: Millis) -> bool {
 }
 
 impl Late {
-    /// Encodes the tail, one run a span.
+    /// Encodes the tail.
     fn seal(&mut self) {
-        let mut rest = std::mem::take(&mut self.tail);
-        while let Some(&first) = rest.times.first() {
-            let end = span_start(first).saturating_add(times::SPAN);
-            let n = rest.times.partition_point(|&t| t < end);
-            let later = Column {
-                times: rest.times.split_off(n),
-                values: rest.values.split_off(n),
-            };
-            self.sealed.push(Sealed::inline(&rest));
-            rest = later;
-        }
+        self.sealed.extend(by_span(std::mem::take(&mut self.tail)));
     }
 
     fn trim(&mut self, boundary: Millis) {
@@ -334,6 +352,22 @@ impl Late {
         self.tail.times.drain(..gone);
         self.tail.values.drain(..gone);
     }
+}
+
+/// Encodes samples as runs that each lie within one span.
+fn by_span(mut column: Column) -> Vec<Sealed> {
+    let mut runs = Vec::new();
+    while let Some(&first) = column.times.first() {
+        let end = span_start(first).saturating_add(times::SPAN);
+        let n = column.times.partition_point(|&t| t < end);
+        let later = Column {
+            times: column.times.split_off(n),
+            values: column.values.split_off(n),
+        };
+        runs.push(Sealed::inline(&column));
+        column = later;
+    }
+    runs
 }
 
 impl Shared {
@@ -416,8 +450,9 @@ impl Shared {
         }
         Some(Sealed {
             first,
-            times: TimesAt::Page(self.target, self.page),
-            data: data.into(),
+            target: self.target.0,
+            page: self.page,
+            data: Data::from(data.as_slice()),
         })
     }
 }
@@ -469,15 +504,17 @@ impl Sealed {
         codec::encode(&column.values, &mut data);
         Self {
             first: column.times.first().copied().unwrap_or(Millis::MAX),
-            times: TimesAt::Inline,
-            data: data.into(),
+            target: INLINE,
+            page: 0,
+            data: Data::from(data.as_slice()),
         }
     }
 
     fn run(&self, pages: &mut PageCache<'_>) -> Run {
-        let page = match self.times {
-            TimesAt::Inline => Arc::default(),
-            TimesAt::Page(target, page) => pages.get(target, page, self.slot_end()),
+        let page = if self.target == INLINE {
+            Arc::default()
+        } else {
+            pages.get(TargetId(self.target), self.page, self.slot_end())
         };
         Run::Sealed(self.clone(), page)
     }
@@ -490,47 +527,38 @@ impl Sealed {
     /// Adds the samples to `into`; `None` when the bytes make no sense, which a checkpoint's could not.
     fn decode(&self, page: &[Millis], scratch: &mut Scratch, into: &mut Column) -> Option<()> {
         let mut cursor = Cursor::new(&self.data);
-        match self.times {
-            TimesAt::Inline => times::decode(&mut cursor, &mut into.times)?,
-            TimesAt::Page(..) => {
-                let present = read_presence(&mut cursor)?;
-                into.times.extend(slots(present).filter_map(|s| page.get(s).copied()));
-            }
+        if self.target == INLINE {
+            times::decode(&mut cursor, &mut into.times)?;
+        } else {
+            let present = read_presence(&mut cursor)?;
+            into.times.extend(slots(present).filter_map(|s| page.get(s).copied()));
         }
         codec::decode(cursor.rest(), scratch, &mut into.values)
     }
 
     /// Translates the log's number of a target.
     pub fn retarget(&mut self, targets: &HashMap<u32, TargetId>) {
-        if let TimesAt::Page(target, _) = &mut self.times
-            && let Some(&now) = targets.get(&target.0)
-        {
-            *target = now;
+        if let Some(now) = targets.get(&self.target) {
+            self.target = now.0;
         }
     }
 
     /// For a checkpoint.
     pub fn put(&self, out: &mut Vec<u8>) {
-        blocks::bytes::put_zigzag(out, self.first);
-        match self.times {
-            TimesAt::Inline => put_varint(out, 0),
-            TimesAt::Page(target, page) => {
-                put_varint(out, u64::from(target.0) + 1);
-                put_varint(out, u64::from(page));
-            }
-        }
-        blocks::bytes::put_bytes(out, &self.data);
+        put_zigzag(out, self.first);
+        put_varint(out, u64::from(self.target));
+        put_varint(out, u64::from(self.page));
+        put_bytes(out, &self.data);
     }
 
     /// The inverse of [`Sealed::put`].
     pub fn take(cursor: &mut Cursor<'_>) -> Option<Self> {
-        let first = cursor.zigzag()?;
-        let times = match u32::try_from(cursor.varint()?).ok()?.checked_sub(1) {
-            None => TimesAt::Inline,
-            Some(target) => TimesAt::Page(TargetId(target), u32::try_from(cursor.varint()?).ok()?),
-        };
-        let data = cursor.bytes()?.into();
-        Some(Self { first, times, data })
+        Some(Self {
+            first: cursor.zigzag()?,
+            target: u32::try_from(cursor.varint()?).ok()?,
+            page: u32::try_from(cursor.varint()?).ok()?,
+            data: Data::from(cursor.bytes()?),
+        })
     }
 }
 

@@ -204,9 +204,16 @@ impl Shard {
         Labels::from_sorted(pairs).expect("symbols were taken from a label set in order")
     }
 
-    /// Each label name with the number of its values.
-    pub fn value_counts(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.postings.names().map(|(name, n)| (self.symbols.get(name), n))
+    /// The label names, in no order.
+    pub fn label_names(&self) -> impl Iterator<Item = &str> {
+        self.postings.names().map(|name| self.symbols.get(name))
+    }
+
+    /// Every pair of label name and value, in no order.
+    pub fn label_pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        let values = |name| self.postings.values(name).map(move |(value, _)| (name, value));
+        let pairs = self.postings.names().flat_map(values);
+        pairs.map(|(name, value)| (self.symbols.get(name), self.symbols.get(value)))
     }
 
     /// The slots in the order of their labels.
