@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -29,7 +30,7 @@ async fn check(State(names): State<Arc<Vec<String>>>, request: Request, next: Ne
 fn refusal(names: &[String], method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let host = uri
         .authority()
-        .map(|a| a.as_str())
+        .map(Authority::as_str)
         .or_else(|| text(headers, header::HOST.as_str()));
     if let Some(host) = host.filter(|host| !is_ours(names, host)) {
         return Some(format!(
@@ -75,13 +76,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(method: Method, pairs: &[(&'static str, &str)], answered: bool) {
+    fn check(method: &Method, pairs: &[(&'static str, &str)], answered: bool) {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.insert(*name, value.parse().expect("a header"));
         }
         let names = [host_of("https://watch.example:8443/x").expect("a host")];
-        let refusal = refusal(&names, &method, &Uri::from_static("/"), &headers);
+        let refusal = refusal(&names, method, &Uri::from_static("/"), &headers);
         assert_eq!(refusal.is_none(), answered, "{method} {pairs:?}: {refusal:?}");
     }
 
@@ -98,7 +99,7 @@ mod tests {
             "watch.example",
             "Watch.Example:443",
         ] {
-            check(Method::GET, &[("host", host)], true);
+            check(&Method::GET, &[("host", host)], true);
         }
         for host in [
             "evil.example",
@@ -110,19 +111,19 @@ mod tests {
             "notlocalhost",
             "127.0.0.1@evil.example",
         ] {
-            check(Method::GET, &[("host", host)], false);
+            check(&Method::GET, &[("host", host)], false);
         }
-        check(Method::GET, &[], true);
+        check(&Method::GET, &[], true);
     }
 
     #[test]
     fn a_page_from_elsewhere_changes_nothing() {
         let host = ("host", "127.0.0.1:9900");
-        check(Method::POST, &[host, ("origin", "https://evil.example")], false);
-        check(Method::POST, &[host, ("origin", "null")], false);
-        check(Method::POST, &[host, ("origin", "http://127.0.0.1:9900")], true);
-        check(Method::POST, &[host, ("origin", "https://watch.example")], true);
-        check(Method::POST, &[host], true);
-        check(Method::GET, &[host, ("origin", "https://evil.example")], true);
+        check(&Method::POST, &[host, ("origin", "https://evil.example")], false);
+        check(&Method::POST, &[host, ("origin", "null")], false);
+        check(&Method::POST, &[host, ("origin", "http://127.0.0.1:9900")], true);
+        check(&Method::POST, &[host, ("origin", "https://watch.example")], true);
+        check(&Method::POST, &[host], true);
+        check(&Method::GET, &[host, ("origin", "https://evil.example")], true);
     }
 }

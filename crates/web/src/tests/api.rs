@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::stage::{NOW, Stage};
 
 #[track_caller]
-fn check_data(answer: &super::stage::Answer, want: Value) {
+fn check_data(answer: &super::stage::Answer, want: &Value) {
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.header("content-type"), Some("application/json"));
     assert_eq!(answer.json(), json!({"status": "success", "data": want}));
@@ -31,42 +31,39 @@ async fn queries_are_answered_by_get_and_by_form() {
     let want = json!({"resultType": "vector", "result": [up("localhost:9090", "prometheus", "1"), up("localhost:9091", "node", "0")]});
     check_data(
         &stage.get("/api/v1/query?query=up&time=2015-07-01T20:10:51.781Z").await,
-        want.clone(),
+        &want,
     );
-    check_data(
-        &stage.get("/api/v1/query?query=up&time=1435781451.781").await,
-        want.clone(),
-    );
-    check_data(&stage.get("/api/v1/query?query=up").await, want.clone());
+    check_data(&stage.get("/api/v1/query?query=up&time=1435781451.781").await, &want);
+    check_data(&stage.get("/api/v1/query?query=up").await, &want);
     check_data(
         &stage.post_form("/api/v1/query", "query=up&time=1435781451.781").await,
-        want.clone(),
+        &want,
     );
     // What stands in the address counts too; the body wins.
     check_data(
         &stage
             .post_form("/api/v1/query?query=down&time=1435781451.781", "query=up")
             .await,
-        want,
+        &want,
     );
     check_data(
         &stage.get("/api/v1/query?query=scalar(up%7Bjob%3D%22node%22%7D)").await,
-        json!({"resultType": "scalar", "result": [1_435_781_451.781, "0"]}),
+        &json!({"resultType": "scalar", "result": [1_435_781_451.781, "0"]}),
     );
     check_data(
         &stage.get("/api/v1/query?query=%22a%22").await,
-        json!({"resultType": "string", "result": [1_435_781_451.781, "a"]}),
+        &json!({"resultType": "string", "result": [1_435_781_451.781, "a"]}),
     );
     let range = "query=up%7Bjob%3D%22node%22%7D&start=2015-07-01T20:10:30.781Z&end=2015-07-01T20:11:00.781Z&step=15s";
     let want = json!({"resultType": "matrix", "result": [{
         "metric": {"__name__": "up", "instance": "localhost:9091", "job": "node"},
         "values": [[1_435_781_430.781, "0"], [1_435_781_445.781, "0"], [1_435_781_460.781, "0"]],
     }]});
-    check_data(&stage.get(&format!("/api/v1/query_range?{range}")).await, want.clone());
-    check_data(&stage.post_form("/api/v1/query_range", range).await, want);
+    check_data(&stage.get(&format!("/api/v1/query_range?{range}")).await, &want);
+    check_data(&stage.post_form("/api/v1/query_range", range).await, &want);
     check_data(
         &stage.get("/api/v1/format_query?query=foo/bar").await,
-        json!("foo / bar"),
+        &json!("foo / bar"),
     );
 }
 
@@ -205,22 +202,22 @@ async fn series_and_labels_are_found_and_limited() {
     let stage = Stage::new().await;
     let node = json!({"__name__": "up", "instance": "localhost:9091", "job": "node"});
     let selector = "match[]=up%7Bjob%3D%22node%22%7D";
-    check_data(&stage.get(&format!("/api/v1/series?{selector}")).await, json!([node]));
-    check_data(&stage.post_form("/api/v1/series", selector).await, json!([node]));
+    check_data(&stage.get(&format!("/api/v1/series?{selector}")).await, &json!([node]));
+    check_data(&stage.post_form("/api/v1/series", selector).await, &json!([node]));
     check_data(
         &stage.post_form("/api/v1/labels", selector).await,
-        json!(["__name__", "instance", "job"]),
+        &json!(["__name__", "instance", "job"]),
     );
     check_data(
         &stage.get("/api/v1/label/http_status_code/values").await,
-        json!(["200", "504"]),
+        &json!(["200", "504"]),
     );
     check_data(
         &stage.get("/api/v1/label/U__http__status__code/values").await,
-        json!(["200", "504"]),
+        &json!(["200", "504"]),
     );
-    check_data(&stage.get("/api/v1/label/nobody/values").await, json!([]));
-    check_data(&stage.get("/api/v1/series?match[]=up&start=1&end=2").await, json!([]));
+    check_data(&stage.get("/api/v1/label/nobody/values").await, &json!([]));
+    check_data(&stage.get("/api/v1/series?match[]=up&start=1&end=2").await, &json!([]));
     let cut = json!({"status": "success", "data": ["200"], "warnings": ["results truncated due to limit"]});
     assert_eq!(
         stage.get("/api/v1/label/http_status_code/values?limit=1").await.json(),
@@ -303,13 +300,13 @@ async fn what_grafana_asks_first_is_answered() {
     );
     check_data(
         &stage.get("/api/v1/query_exemplars?query=a&start=1&end=2").await,
-        json!([]),
+        &json!([]),
     );
     check_data(
         &stage
             .post_form("/api/v1/query_exemplars", "query=a&start=1&end=2")
             .await,
-        json!([]),
+        &json!([]),
     );
     assert_eq!(stage.get("/api/v1/metadata").await.json()["status"], "success");
     assert_eq!(
