@@ -1,18 +1,21 @@
 //! Unit tests of rules, in promtool's format: series in, time turned by hand, alerts and values compared.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::rule_tests::{AlertTest, ExpectedSample, ExpressionTest, RuleTest, RuleTestFile};
+use config::rule_tests::{AlertTest, ExpressionTest, RuleTest, RuleTestFile};
 use model::{Deadline, Labels, Millis, QueryEngine as _, Value};
 use promql::testscript::notation::{parse_metric, parse_points};
 use promql::testscript::{MemStore, Point};
 use promql::{Engine, EngineOptions};
 
-use crate::alerting::{ALERT_NAME, Alert, AlertState};
+use crate::alerting::Alert;
 use crate::load::{LoadedGroup, LoadedRule, load_files};
 use crate::manager::{AlertSink, Manager, Options};
+
+mod verdict;
+
+use verdict::{check_alerts, expected, list, minutes, same};
 
 /// What a file of tests came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -165,8 +168,11 @@ impl Case<'_> {
         let mut passed = 0;
         while passed <= last {
             manager.run_all(self.test.start + passed);
-            for error in rule_errors(manager) {
-                report.failures.push(self.at(self.test.line, &error));
+            let errors = rule_errors(manager);
+            if !errors.is_empty() {
+                report
+                    .failures
+                    .extend(errors.iter().map(|e| self.at(self.test.line, e)));
                 return;
             }
             // A case between two evaluations sees the earlier one.
@@ -217,80 +223,4 @@ fn rule_errors(manager: &Manager) -> Vec<String> {
     rules
         .filter_map(|r| Some(format!("rule {:?}: {}", r.rule.name, r.last_error.as_ref()?)))
         .collect()
-}
-
-fn check_alerts(manager: &Manager, case: &AlertTest) -> Result<(), String> {
-    let groups = manager.status();
-    let rules = groups
-        .iter()
-        .flat_map(|g| &g.rules)
-        .filter(|r| r.rule.name == case.alert_name);
-    let firing = rules.flat_map(|r| &r.alerts).filter(|a| a.state == AlertState::Firing);
-    let mut got: Vec<String> = firing
-        .map(|a| alert_text(&a.labels, a.annotations.iter().cloned().collect()))
-        .collect();
-    let mut want: Vec<String> = case
-        .expected
-        .iter()
-        .map(|(labels, annotations)| {
-            let pairs = labels.iter().map(|(n, v)| (n.as_str(), v.as_str()));
-            let labels = Labels::from_pairs(pairs.chain([(ALERT_NAME, case.alert_name.as_str())]));
-            alert_text(&labels, annotations.clone())
-        })
-        .collect();
-    got.sort();
-    want.sort();
-    if got == want {
-        return Ok(());
-    }
-    let show = |list: &[String]| {
-        if list.is_empty() {
-            "    none".to_owned()
-        } else {
-            list.join("\n")
-        }
-    };
-    let (at, name) = (minutes(case.eval_time), &case.alert_name);
-    Err(format!(
-        "{name} at {at}:\n  expected\n{}\n  got\n{}",
-        show(&want),
-        show(&got)
-    ))
-}
-
-fn alert_text(labels: &Labels, annotations: BTreeMap<String, String>) -> String {
-    let annotations: Vec<String> = annotations.iter().map(|(n, v)| format!("{n}={v:?}")).collect();
-    format!("    labels {labels} annotations {{{}}}", annotations.join(", "))
-}
-
-fn expected(sample: &ExpectedSample) -> Result<(Labels, f64), String> {
-    let labels = if sample.labels.trim().is_empty() {
-        Labels::empty()
-    } else {
-        parse_metric(&sample.labels).map_err(|e| e.to_string())?
-    };
-    Ok((labels, sample.value))
-}
-
-/// Bit for bit, or to a millionth part where the file allows it.
-fn same(a: f64, b: f64, fuzzy: bool) -> bool {
-    if a.is_nan() || b.is_nan() {
-        return a.is_nan() && b.is_nan();
-    }
-    a == b || (fuzzy && (a - b).abs() <= 1e-6 * a.abs().max(b.abs()))
-}
-
-fn list(samples: &[(Labels, f64)]) -> String {
-    if samples.is_empty() {
-        return "nothing".to_owned();
-    }
-    let texts: Vec<String> = samples
-        .iter()
-        .map(|(labels, value)| format!("{labels} {}", model::number::General(*value)))
-        .collect();
-    texts.join(", ")
-}
-
-fn minutes(time: Millis) -> String {
-    model::time::DurationText(time).to_string()
 }

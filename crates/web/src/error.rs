@@ -36,6 +36,15 @@ impl ApiError {
         }
     }
 
+    /// There is such a thing, but not for this method.
+    pub fn wrong_method(message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::METHOD_NOT_ALLOWED,
+            kind: "bad_data",
+            message: message.into(),
+        }
+    }
+
     /// Not now.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self {

@@ -5,15 +5,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use model::{Clock, Millis, QueryEngine};
 use tokio::sync::Semaphore;
+use tower_http::compression::CompressionLayer;
+use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::agent::MetricsPage;
 use crate::error::ApiError;
-use crate::{api, page};
+use crate::serve::Site;
+use crate::{api, guard, page};
 
 /// Queries that run at once; further ones wait for their timeout at most.
 pub const QUERIES_AT_ONCE: usize = 20;
@@ -88,25 +91,31 @@ impl Hub {
     }
 }
 
-/// The routes of a hub.
-pub fn router(hub: Arc<Hub>) -> Router {
+/// The routes of a hub, which goes by its external address too.
+pub fn router(hub: Arc<Hub>) -> Site {
     use api::{alerts, query, rules, series, status, targets};
     let ready = Arc::clone(&hub);
     let own = Arc::clone(&hub);
     let reload = Arc::clone(&hub);
-    Router::new()
+    let names = guard::host_of(&hub.status.external_url).into_iter().collect();
+    let router = Router::new()
         .route("/api/v1/query", get(query::instant).post(query::instant))
         .route("/api/v1/query_range", get(query::range).post(query::range))
         .route("/api/v1/format_query", get(query::format).post(query::format))
+        .route("/api/v1/query_exemplars", get(query::exemplars).post(query::exemplars))
         .route("/api/v1/series", get(series::series).post(series::series))
         .route("/api/v1/labels", get(series::labels).post(series::labels))
         .route("/api/v1/label/{name}/values", get(series::values))
         .route("/api/v1/rules", get(rules::rules))
         .route("/api/v1/alerts", get(rules::alerts))
         .route("/api/v1/targets", get(targets::targets))
+        .route("/api/v1/targets/metadata", get(targets::of_targets))
+        .route("/api/v1/scrape_pools", get(targets::scrape_pools))
         .route("/api/v1/metadata", get(targets::metadata))
         .route("/api/v1/status/buildinfo", get(status::build_info))
         .route("/api/v1/status/runtimeinfo", get(status::runtime_info))
+        .route("/api/v1/status/walreplay", get(status::replay))
+        .route("/api/v1/alertmanagers", get(status::alertmanagers))
         .route("/api/watchfire/v1/status", get(status::status))
         .route("/api/watchfire/v1/notifications", get(alerts::notifications))
         .route("/metrics", get(move || async move { metrics_page(&own.own_metrics) }))
@@ -116,10 +125,20 @@ pub fn router(hub: Arc<Hub>) -> Router {
             get(move || async move { ready_answer(ready.ready.load(Ordering::Acquire)) }),
         )
         .route("/-/reload", post(move || reload_answer(reload)))
-        .route("/api/{*rest}", get(no_such_api).post(no_such_api))
+        .route("/api/{*rest}", any(no_such_api))
         .fallback(page::page)
-        .layer(tower_http::compression::CompressionLayer::new())
-        .with_state(hub)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(CompressionLayer::new())
+        .layer(SetResponseHeaderLayer::if_not_present(
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ))
+        .with_state(hub);
+    Site { router, names }
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> ApiError {
+    ApiError::wrong_method(format!("{} does not take {method}", uri.path()))
 }
 
 async fn no_such_api() -> ApiError {

@@ -25,7 +25,7 @@ pub fn success(data: &str) -> String {
 
 /// A list of label sets.
 pub fn label_sets(sets: &[Labels]) -> String {
-    put_list(sets, |out, labels| put_labels(out, labels))
+    put_list(sets, put_labels)
 }
 
 /// A list of texts.

@@ -8,12 +8,17 @@
 pub mod agent;
 mod api;
 mod error;
+mod guard;
 pub mod hub;
 mod json;
 mod page;
 mod params;
 mod serve;
+mod work;
 
 pub use agent::{Agent, MetricsPage};
 pub use hub::{Hub, HubStatus};
-pub use serve::{ListenError, listen, serve};
+pub use serve::{ListenError, Site, listen, serve};
+
+#[cfg(test)]
+mod tests;

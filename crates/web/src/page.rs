@@ -1,6 +1,6 @@
 //! The web page, embedded: files of `ui/dist`, and `index.html` for every address the page itself understands.
 
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use rust_embed::RustEmbed;
 
@@ -13,38 +13,71 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; img-src 'self' data:;
      frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
 /// Answers with a file of the page.
-pub async fn page(uri: Uri) -> Response {
+pub async fn page(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    if !matches!(method, Method::GET | Method::HEAD) {
+        return plain(StatusCode::METHOD_NOT_ALLOWED, "pages are read only\n");
+    }
     let path = uri.path().trim_start_matches('/');
     if let Some(file) = Dist::get(path) {
-        return asset(path, file);
+        return asset(path, file, &headers);
     }
     // A name with an extension is a file that is missing; anything else is an address inside the page.
     let last = path.rsplit('/').next().unwrap_or("");
     let is_file = path.starts_with("assets/") || (last.contains('.') && !path.contains('/'));
     match Dist::get("index.html") {
-        Some(index) if !is_file => asset("index.html", index),
-        _ => (StatusCode::NOT_FOUND, "no such file\n").into_response(),
+        Some(index) if !is_file => asset("index.html", index, &headers),
+        _ => plain(StatusCode::NOT_FOUND, "no such file\n"),
     }
 }
 
-fn asset(path: &str, file: rust_embed::EmbeddedFile) -> Response {
+fn plain(status: StatusCode, text: &'static str) -> Response {
+    (status, SECURITY, text).into_response()
+}
+
+/// What a browser must keep to on every answer of the page.
+const SECURITY: [(HeaderName, &str); 3] = [
+    (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+];
+
+fn asset(path: &str, file: rust_embed::EmbeddedFile, asked: &HeaderMap) -> Response {
     // Vite names assets by their content, so they never change under one address.
     let cache = if path.starts_with("assets/") {
         "public, max-age=31536000, immutable"
     } else {
         "no-cache"
     };
+    let tag = tag(&file.metadata.sha256_hash());
+    let kept = [(header::CACHE_CONTROL, cache.to_owned()), (header::ETAG, tag.clone())];
+    if knows(asked, &tag) {
+        return (StatusCode::NOT_MODIFIED, SECURITY, kept).into_response();
+    }
     (
-        [
-            (header::CONTENT_TYPE, content_type(path)),
-            (header::CACHE_CONTROL, cache),
-            (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
-            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            (header::REFERRER_POLICY, "no-referrer"),
-        ],
+        SECURITY,
+        kept,
+        [(header::CONTENT_TYPE, content_type(path))],
         file.data.into_owned(),
     )
         .into_response()
+}
+
+/// Weak, because the answer may be compressed on its way.
+fn tag(hash: &[u8; 32]) -> String {
+    let hex: String = hash[..12].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("W/\"{hex}\"")
+}
+
+fn knows(asked: &HeaderMap, tag: &str) -> bool {
+    let lists = asked
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    let strong = tag.trim_start_matches("W/");
+    lists
+        .flat_map(|list| list.split(','))
+        .map(str::trim)
+        .any(|one| one == "*" || one.trim_start_matches("W/") == strong)
 }
 
 fn content_type(path: &str) -> &'static str {

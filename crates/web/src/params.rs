@@ -1,6 +1,8 @@
 //! Request parameters: the query string and a form body together, as the field's clients send either.
 
-use axum::body::Bytes;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::{Method, header};
 use model::time::parse_duration;
@@ -10,6 +12,9 @@ use crate::error::ApiError;
 
 /// The largest form body, in bytes.
 const FORM_BYTES_MAX: usize = 10 << 20;
+
+/// How long a client may take to send its form.
+const FORM_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The parameters of a request, in order; a name may stand several times.
 #[derive(Debug, Default)]
@@ -26,11 +31,7 @@ impl<S: Send + Sync> FromRequest<S> for Params {
             .and_then(|v| v.to_str().ok())
             .is_some_and(|v| v.starts_with("application/x-www-form-urlencoded"));
         if request.method() == Method::POST && is_form {
-            let body: Bytes = axum::body::to_bytes(request.into_body(), FORM_BYTES_MAX)
-                .await
-                .map_err(|e| {
-                    ApiError::bad_data(format!("cannot read the form (at most {FORM_BYTES_MAX} bytes): {e}"))
-                })?;
+            let body = read_form(request.into_body()).await?;
             // The body goes first: its value wins where both name a parameter.
             let mut all = parse_form(&body);
             all.append(&mut pairs);
@@ -38,6 +39,12 @@ impl<S: Send + Sync> FromRequest<S> for Params {
         }
         Ok(Self(pairs))
     }
+}
+
+async fn read_form(body: Body) -> Result<Bytes, ApiError> {
+    let read = tokio::time::timeout(FORM_TIMEOUT, axum::body::to_bytes(body, FORM_BYTES_MAX)).await;
+    let read = read.map_err(|_| ApiError::bad_data(format!("the form did not arrive within {FORM_TIMEOUT:?}")))?;
+    read.map_err(|e| ApiError::bad_data(format!("cannot read the form (at most {FORM_BYTES_MAX} bytes): {e}")))
 }
 
 fn parse_form(bytes: &[u8]) -> Vec<(String, String)> {
@@ -102,7 +109,8 @@ impl Params {
     }
 }
 
-fn parse_selector(text: &str) -> Result<Vec<Vec<Matcher>>, ApiError> {
+/// The matchers of a selector, one list for each of its alternatives.
+pub fn parse_selector(text: &str) -> Result<Vec<Vec<Matcher>>, ApiError> {
     let expr = promql::parse(text).map_err(|e| ApiError::parameter("match[]", e.render(text)))?;
     let promql::ast::ExprKind::Vector(selector) = expr.kind else {
         return Err(ApiError::parameter(

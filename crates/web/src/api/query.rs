@@ -1,17 +1,17 @@
-//! `query`, `query_range`, `format_query`.
+//! `query`, `query_range`, `format_query`, `query_exemplars`.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use model::{Deadline, Millis, QueryError, QueryOutcome, Value};
+use model::{Millis, QueryOutcome, Value};
 
 use crate::error::ApiError;
 use crate::hub::Hub;
 use crate::json;
 use crate::params::Params;
+use crate::work::run;
 
 /// The most steps of a range query.
 const POINTS_MAX: i64 = 11_000;
@@ -59,6 +59,11 @@ pub async fn format(params: Params) -> Result<Response, ApiError> {
     Ok(body(json::success(&data)))
 }
 
+/// `GET|POST /api/v1/query_exemplars`: none are kept yet, and none is no error.
+pub async fn exemplars() -> Response {
+    body(json::success("[]"))
+}
+
 fn check_step(start: Millis, end: Millis, step: Millis) -> Result<(), ApiError> {
     if step <= 0 {
         let reason = "zero or negative query resolution step widths are not accepted. Try a positive integer";
@@ -70,45 +75,6 @@ fn check_step(start: Millis, end: Millis, step: Millis) -> Result<(), ApiError> 
         ));
     }
     Ok(())
-}
-
-/// Cancels the query when the request is dropped: its client has gone.
-struct CancelOnDrop(Deadline);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
-}
-
-/// Runs a query on a thread that may block, within the bounds on time and number.
-async fn run(
-    hub: &Arc<Hub>,
-    params: &Params,
-    ask: impl FnOnce(&Hub, &Deadline) -> Result<QueryOutcome, QueryError> + Send + 'static,
-) -> Result<QueryOutcome, ApiError> {
-    hub.check_ready()?;
-    let wanted = params
-        .duration("timeout")?
-        .and_then(|ms| u64::try_from(ms).ok())
-        .map(Duration::from_millis);
-    let timeout = wanted.map_or(hub.query_timeout, |wanted| wanted.min(hub.query_timeout));
-    let deadline = Deadline::at(Instant::now() + timeout);
-    let guard = CancelOnDrop(deadline.clone());
-    let permit = tokio::time::timeout(timeout, Arc::clone(&hub.query_slots).acquire_owned())
-        .await
-        .map_err(|_| QueryError::Timeout)?
-        .map_err(|_| ApiError::unavailable("this server is shutting down"))?;
-    let asked = Arc::clone(hub);
-    let outcome = tokio::task::spawn_blocking(move || {
-        let outcome = ask(&asked, &deadline);
-        drop(permit);
-        outcome
-    })
-    .await
-    .map_err(|e| ApiError::internal(format!("the query's thread ended early: {e}")))??;
-    drop(guard);
-    Ok(outcome)
 }
 
 fn answer(mut outcome: QueryOutcome, limit: usize) -> Response {

@@ -169,7 +169,7 @@ fn alert_json(alert: &Alert) -> Option<Value> {
         "annotations": pairs(&alert.annotations),
         "state": alert.state.as_str(),
         "activeAt": date(Some(alert.active_at)),
-        "value": model::number::General(alert.value).to_string(),
+        "value": model::number::Scientific(alert.value).to_string(),
     });
     if let Some(since) = alert.keep_firing_since {
         out["keepFiringSince"] = json!(date(Some(since)));

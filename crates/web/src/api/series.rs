@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use model::{Matcher, Millis, QueryError};
+use model::{Matcher, Millis};
 
 use super::query::body;
 use crate::error::ApiError;
 use crate::hub::Hub;
 use crate::json;
 use crate::params::Params;
+use crate::work::run;
 
 /// The whole of time: what a request without `start` and `end` asks for.
 const ALWAYS: (Millis, Millis) = (Millis::MIN / 2, Millis::MAX / 2);
@@ -22,7 +23,10 @@ pub async fn series(State(hub): State<Arc<Hub>>, params: Params) -> Result<Respo
     }
     let ask = Ask::read(&params)?;
     let limit = params.limit()?;
-    let sets = run(&hub, move |hub| hub.engine.series(&ask.selectors, ask.start, ask.end)).await?;
+    let sets = run(&hub, &params, move |hub, _| {
+        hub.engine.series(&ask.selectors, ask.start, ask.end)
+    })
+    .await?;
     Ok(limited(sets, limit, json::label_sets))
 }
 
@@ -30,7 +34,7 @@ pub async fn series(State(hub): State<Arc<Hub>>, params: Params) -> Result<Respo
 pub async fn labels(State(hub): State<Arc<Hub>>, params: Params) -> Result<Response, ApiError> {
     let ask = Ask::read(&params)?;
     let limit = params.limit()?;
-    let names = run(&hub, move |hub| {
+    let names = run(&hub, &params, move |hub, _| {
         hub.engine.label_names(&ask.selectors, ask.start, ask.end)
     })
     .await?;
@@ -49,7 +53,7 @@ pub async fn values(
     let name = unescape(&name);
     let ask = Ask::read(&params)?;
     let limit = params.limit()?;
-    let values = run(&hub, move |hub| {
+    let values = run(&hub, &params, move |hub, _| {
         hub.engine.label_values(&name, &ask.selectors, ask.start, ask.end)
     })
     .await?;
@@ -104,16 +108,6 @@ impl Ask {
             end,
         })
     }
-}
-
-async fn run<T: Send + 'static>(
-    hub: &Arc<Hub>,
-    ask: impl FnOnce(&Hub) -> Result<T, QueryError> + Send + 'static,
-) -> Result<T, ApiError> {
-    hub.check_ready()?;
-    let asked = Arc::clone(hub);
-    let answer = tokio::task::spawn_blocking(move || ask(&asked)).await;
-    Ok(answer.map_err(|e| ApiError::internal(format!("the request's thread ended early: {e}")))??)
 }
 
 fn limited<T>(mut list: Vec<T>, limit: usize, write: impl Fn(&[T]) -> String) -> Response {

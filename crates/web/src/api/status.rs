@@ -61,3 +61,20 @@ pub async fn runtime_info(State(hub): State<Arc<Hub>>) -> Response {
     });
     body(json!({"status": "success", "data": data}).to_string())
 }
+
+/// `GET /api/v1/status/walreplay`
+pub async fn replay(State(hub): State<Arc<Hub>>) -> Response {
+    let state = if hub.ready.load(Ordering::Acquire) {
+        "done"
+    } else {
+        "in progress"
+    };
+    let data = json!({"min": 0, "max": 0, "current": 0, "state": state});
+    body(json!({"status": "success", "data": data}).to_string())
+}
+
+/// `GET /api/v1/alertmanagers`: none, alerts are told from here.
+pub async fn alertmanagers() -> Response {
+    let data = json!({"activeAlertmanagers": [], "droppedAlertmanagers": []});
+    body(json!({"status": "success", "data": data}).to_string())
+}

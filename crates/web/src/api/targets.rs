@@ -1,6 +1,6 @@
-//! `targets` and `metadata`.
+//! `targets`, `scrape_pools`, and what targets say of their metrics.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -14,7 +14,7 @@ use super::query::body;
 use super::rules::date;
 use crate::error::ApiError;
 use crate::hub::Hub;
-use crate::params::Params;
+use crate::params::{Params, parse_selector};
 
 /// `GET /api/v1/targets`
 pub async fn targets(State(hub): State<Arc<Hub>>, params: Params) -> Result<Response, ApiError> {
@@ -82,6 +82,48 @@ fn labels_json(labels: &Labels) -> Value {
         .map(|(n, v)| (n.to_owned(), json!(v)))
         .collect::<Map<_, _>>()
         .into()
+}
+
+/// `GET /api/v1/scrape_pools`
+pub async fn scrape_pools(State(hub): State<Arc<Hub>>) -> Response {
+    let all = hub.targets.targets();
+    let jobs = all
+        .active
+        .iter()
+        .map(|t| &t.job)
+        .chain(all.dropped.iter().map(|t| &t.job));
+    let pools: BTreeSet<&String> = jobs.collect();
+    body(json!({"status": "success", "data": {"scrapePools": pools}}).to_string())
+}
+
+/// `GET /api/v1/targets/metadata`
+pub async fn of_targets(State(hub): State<Arc<Hub>>, params: Params) -> Result<Response, ApiError> {
+    let limit = params.limit()?;
+    let wanted = params.get("metric");
+    let selectors = params.get("match_target").map(parse_selector).transpose()?;
+    let passes = |labels: &Labels| {
+        selectors
+            .as_ref()
+            .is_none_or(|any| any.iter().any(|all| all.iter().all(|m| m.matches_labels(labels))))
+    };
+    let mut out = Vec::new();
+    for (labels, metrics) in hub.targets.metadata().iter().filter(|(labels, _)| passes(labels)) {
+        for (name, metadata) in metrics.iter() {
+            let mut entry = json!({"target": labels_json(labels)});
+            match wanted {
+                Some(wanted) if wanted != name => continue,
+                Some(_) => {}
+                None => entry["metric"] = json!(name),
+            }
+            entry["type"] = json!(metadata.kind.as_str());
+            entry["help"] = json!(metadata.help);
+            entry["unit"] = json!(metadata.unit);
+            if out.len() < limit {
+                out.push(entry);
+            }
+        }
+    }
+    Ok(body(json!({"status": "success", "data": out}).to_string()))
 }
 
 /// `GET /api/v1/metadata`

@@ -1,0 +1,6 @@
+//! A hub on a free loopback port, asked over real HTTP.
+
+mod api;
+mod corpus;
+mod http;
+mod stage;
