@@ -237,7 +237,7 @@ async fn rules_and_alerts_are_told_with_their_state() {
         (&group["name"], &group["file"], &group["interval"]),
         (&json!("example"), &json!("rules.yml"), &json!(15.0))
     );
-    let rule = &group["rules"][1];
+    let rule = &group["rules"][0];
     let alert = json!({
         "labels": {"alertname": "HighRequestLatency", "job": "myjob", "severity": "page"},
         "annotations": {"summary": "High request latency"},
@@ -279,7 +279,7 @@ async fn rules_and_alerts_are_told_with_their_state() {
         );
     }
     let bare = stage.get("/api/v1/rules?exclude_alerts=true").await.json();
-    assert_eq!(bare["data"]["groups"][0]["rules"][1]["alerts"], json!([]));
+    assert_eq!(bare["data"]["groups"][0]["rules"][0]["alerts"], json!([]));
 }
 
 #[tokio::test]

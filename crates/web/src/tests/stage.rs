@@ -106,11 +106,11 @@ const RULES: &str = r#"
 groups:
   - name: example
     rules:
-      - {record: 'job:http_inprogress_requests:sum', expr: sum by (job) (http_inprogress_requests)}
       - alert: HighRequestLatency
         expr: job:request_latency_seconds:mean5m{job="myjob"} > 0.5
         labels: {severity: page}
         annotations: {summary: High request latency}
+      - {record: 'job:http_inprogress_requests:sum', expr: sum by (job) (http_inprogress_requests)}
       - {alert: Quiet, expr: vector(1) > 2, for: 10m}
 "#;
 
