@@ -158,7 +158,7 @@ impl Settings {
         for pattern in &prometheus.rule_files {
             files.extend(super::files_of(folder, pattern));
         }
-        groups.extend(rules::load::load_files(&files).map_err(all)?);
+        groups.extend(rules::load::load_files(&files).map_err(|errors| all(&errors))?);
         let global = &prometheus.global;
         let rule_options = rules::Options {
             interval: global.evaluation_interval,
@@ -182,7 +182,7 @@ impl Settings {
         if self.store.no_shipped_rules {
             return Ok(Vec::new());
         }
-        super::shipped::groups(&self.data.join("rules")).map_err(all)
+        super::shipped::groups(&self.data.join("rules")).map_err(|errors| all(&errors))
     }
 
     fn alerting(&self, config: &Config) -> anyhow::Result<config::alertmanager::Config> {
@@ -210,7 +210,7 @@ fn read_config(serve: &ServeArgs, store: &StoreArgs) -> anyhow::Result<Config> {
 }
 
 /// Every error of several rule files, one below the other.
-fn all(errors: Vec<rules::Error>) -> anyhow::Error {
+fn all(errors: &[rules::Error]) -> anyhow::Error {
     let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
     anyhow::anyhow!(texts.join("\n"))
 }
