@@ -4,6 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$PWD/target/tools/bin:$PATH"
 export PYTHONPATH="$PWD/target/tools/python${PYTHONPATH:+:$PYTHONPATH}"
+export WATCHFIRE_PYTHON=python3
 
 step() { printf '\n== %s (%ss)\n' "$1" "$SECONDS"; }
 
