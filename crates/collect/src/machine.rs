@@ -1,5 +1,6 @@
 //! One machine with all its collectors, put together.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use model::Clock;
@@ -20,6 +21,7 @@ impl Machine {
     /// Starts the collectors of the machine at `paths` with the tables that come with the program.
     ///
     /// `hostname` is the label `Hostname` of the GPU page; `labels` stand on every line (`simulated="true"`).
+    /// `inventory` is the file that keeps which GPUs there are ([`gpu::Options::inventory`]).
     /// Kernel messages are the caller's to read: [`Kernel::attached`] or [`Kernel::detached`], then [`Kernel::message`].
     ///
     /// # Errors
@@ -30,6 +32,7 @@ impl Machine {
         hostname: &str,
         labels: Vec<(&'static str, String)>,
         clock: &Arc<dyn Clock>,
+        inventory: Option<&Path>,
     ) -> Result<Self, Error> {
         let catalog = XidCatalog::embedded()?;
         let xids = XidCounts::new(&catalog);
@@ -43,6 +46,7 @@ impl Machine {
             clock: Arc::clone(clock),
             xids,
             catalog,
+            inventory: inventory.map(Path::to_owned),
         };
         let mut workers = node::workers(paths);
         workers.extend(gpu::workers(paths, options));

@@ -24,7 +24,7 @@ pub fn collect(args: &CollectArgs) -> anyhow::Result<Outcome> {
     if args.from.is_some() {
         bail!("--from reads captures of `kernel` only, so far");
     }
-    let sources = Sources::of_here(&args.paths)?;
+    let sources = Sources::of_here(&args.paths, None)?;
     print(&sources.page(page));
     Ok(Outcome::Yes)
 }
