@@ -2,12 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use model::Clock;
+use model::{Clock, Family};
 
 use crate::gpu::{self, FIELDS, FieldTable};
 use crate::kernel::{self, Classifier, Kernel, PATTERNS, XidCatalog, XidCounts};
-use crate::{Error, Paths, Runner, node};
+use crate::page::Page;
+use crate::{Error, Paths, Runner, State, node};
 
 /// One machine with all its collectors.
 pub struct Machine {
@@ -56,5 +58,20 @@ impl Machine {
             kernel,
             runner: runner.with_labels(labels),
         })
+    }
+
+    /// One page for somebody who asks only once.
+    ///
+    /// Averages of the GPU's own counters and throttled seconds lie between two looks. So where a driver answers, `pause`
+    /// is called to let that much time go by, and the page is that of a second round.
+    #[must_use]
+    pub fn page_once(&self, page: Page, pause: impl FnOnce(Duration)) -> Vec<Family> {
+        let first = self.runner.collect(page);
+        let is_gpu = |status: &crate::CollectorStatus| status.name == "gpu" && status.state == State::Present;
+        if !page.shows(Page::Gpu) || !self.runner.statuses().iter().any(is_gpu) {
+            return first;
+        }
+        pause(gpu::TICK);
+        self.runner.collect(page)
     }
 }

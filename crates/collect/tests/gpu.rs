@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use collect::gpu::{self, FIELDS, FieldTable};
 use collect::kernel::{self, Classifier, Kernel, PATTERNS, XidCatalog, XidCounts};
 use collect::page::Page;
-use collect::{Paths, Runner, State};
+use collect::{Machine, Paths, Runner, State};
 use model::{Clock, Family, Metric, Millis};
 use sim::{Control, Scenario};
 
@@ -38,7 +38,7 @@ struct Server {
     kernel: Arc<Kernel>,
     runner: Runner,
     /// Last, so that it outlives those who read from it.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Server {
@@ -78,7 +78,7 @@ impl Server {
             clock,
             kernel,
             runner,
-            _folder: folder,
+            folder,
         };
         server.at(0);
         server
@@ -422,6 +422,28 @@ fn without_a_driver_the_errors_of_gpus_known_before_have_their_names() {
     assert_eq!(value(&page, "watchfire_gpus_expected", &[]), Some(8.0));
     assert_eq!(value(&page, "watchfire_gpus_present", &[]), Some(0.0));
     assert_eq!(value(&page, "watchfire_gpu_xid_errors_total", &GPU_1), Some(0.0));
+}
+
+#[test]
+fn one_page_for_who_asks_once_has_what_lies_between_two_looks() {
+    let server = Server::new();
+    let clock: Arc<dyn Clock> = server.clock.clone();
+    let paths = Paths {
+        nvml_library: Some(server.folder.path().join("libnvidia-ml.so.1")),
+        ..Paths::default()
+    };
+    // GPU 2 is hot by then.
+    let hot = 15_000;
+    server.at(hot);
+    let machine = Machine::start(&paths, "node-a", Vec::new(), &clock, None).expect("threads");
+    let look = |span: Duration| server.at(hot + i64::try_from(span.as_millis()).expect("a second"));
+    let page = machine.page_once(Page::Gpu, look);
+    assert_eq!(family(&page, "DCGM_FI_PROF_GR_ENGINE_ACTIVE").len(), 8);
+    let thermal = [("gpu", "2"), ("reason", "sw_thermal_slowdown")];
+    assert_eq!(
+        value(&page, "watchfire_gpu_throttle_seconds_total", &thermal),
+        Some(1.0)
+    );
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub fn collect(args: &CollectArgs) -> anyhow::Result<Outcome> {
         bail!("--from reads captures of `kernel` only, so far");
     }
     let sources = Sources::of_here(&args.paths, None)?;
-    print(&sources.page(page));
+    print(&sources.page_once(page));
     Ok(Outcome::Yes)
 }
 

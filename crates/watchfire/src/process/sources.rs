@@ -80,6 +80,11 @@ impl Sources {
     pub fn page(&self, page: Page) -> String {
         exposition::write_page(&self.machine.runner.collect(page), Format::Text)
     }
+
+    /// The same for a process that prints it and ends: where the GPUs need a second look, it is taken a second later.
+    pub fn page_once(&self, page: Page) -> String {
+        exposition::write_page(&self.machine.page_once(page, std::thread::sleep), Format::Text)
+    }
 }
 
 /// The classifier of kernel lines, with the patterns this program carries.
