@@ -18,6 +18,14 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// A file of our own cannot be written.
+    #[error("cannot write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// A file of the machine holds something else than it should.
     #[error("{}, line {line}: expected {expected}, got {got:?}", path.display())]
     Form {
@@ -114,7 +122,7 @@ impl Error {
     #[must_use]
     pub fn state(&self) -> State {
         match self {
-            Self::Read { source, .. } => match source.kind() {
+            Self::Read { source, .. } | Self::Write { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound => State::Absent,
                 io::ErrorKind::PermissionDenied => State::Denied,
                 io::ErrorKind::TimedOut => State::Hung,

@@ -7,13 +7,15 @@
 //! MIG instances, DCGM, per-process figures.
 //!
 //! Invariant: one GPU that is lost or hangs takes away nothing from the others, and one field that a board lacks nothing
-//! from the other fields. A lost GPU has no readings, and `watchfire_gpu_up` 0 with the labels it had.
+//! from the other fields. A lost GPU has no readings, and `watchfire_gpu_up` 0 with the labels it had, which an
+//! [`inventory`] keeps over restarts.
 
 mod collector;
 mod driver;
 mod events;
 mod field;
 mod identity;
+mod inventory;
 mod pci;
 mod question;
 mod throttle;
@@ -50,6 +52,9 @@ pub struct Options {
     pub xids: XidCounts,
     /// What XIDs mean.
     pub catalog: XidCatalog,
+    /// The file that keeps which GPUs there are, so that one that is lost still has its name after a restart; without
+    /// it that is known until the end of the process. Deleting the file forgets GPUs taken out on purpose.
+    pub inventory: Option<PathBuf>,
 }
 
 /// How long a GPU may take by default: nvidia-smi on a busy eight-GPU server takes less.

@@ -1,12 +1,15 @@
 //! One machine with all its collectors, put together.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use model::Clock;
+use model::{Clock, Family};
 
 use crate::gpu::{self, FIELDS, FieldTable};
 use crate::kernel::{self, Classifier, Kernel, PATTERNS, XidCatalog, XidCounts};
-use crate::{Error, Paths, Runner, node};
+use crate::page::Page;
+use crate::{Error, Paths, Runner, State, node};
 
 /// One machine with all its collectors.
 pub struct Machine {
@@ -20,6 +23,7 @@ impl Machine {
     /// Starts the collectors of the machine at `paths` with the tables that come with the program.
     ///
     /// `hostname` is the label `Hostname` of the GPU page; `labels` stand on every line (`simulated="true"`).
+    /// `inventory` is the file that keeps which GPUs there are ([`gpu::Options::inventory`]).
     /// Kernel messages are the caller's to read: [`Kernel::attached`] or [`Kernel::detached`], then [`Kernel::message`].
     ///
     /// # Errors
@@ -30,6 +34,7 @@ impl Machine {
         hostname: &str,
         labels: Vec<(&'static str, String)>,
         clock: &Arc<dyn Clock>,
+        inventory: Option<&Path>,
     ) -> Result<Self, Error> {
         let catalog = XidCatalog::embedded()?;
         let xids = XidCounts::new(&catalog);
@@ -43,6 +48,7 @@ impl Machine {
             clock: Arc::clone(clock),
             xids,
             catalog,
+            inventory: inventory.map(Path::to_owned),
         };
         let mut workers = node::workers(paths);
         workers.extend(gpu::workers(paths, options));
@@ -52,5 +58,20 @@ impl Machine {
             kernel,
             runner: runner.with_labels(labels),
         })
+    }
+
+    /// One page for somebody who asks only once.
+    ///
+    /// Averages of the GPU's own counters and throttled seconds lie between two looks. So where a driver answers, `pause`
+    /// is called to let that much time go by, and the page is that of a second round.
+    #[must_use]
+    pub fn page_once(&self, page: Page, pause: impl FnOnce(Duration)) -> Vec<Family> {
+        let first = self.runner.collect(page);
+        let is_gpu = |status: &crate::CollectorStatus| status.name == "gpu" && status.state == State::Present;
+        if !page.shows(Page::Gpu) || !self.runner.statuses().iter().any(is_gpu) {
+            return first;
+        }
+        pause(gpu::TICK);
+        self.runner.collect(page)
     }
 }

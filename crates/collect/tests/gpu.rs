@@ -4,7 +4,7 @@
 //! that each has its own clock.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use collect::gpu::{self, FIELDS, FieldTable};
 use collect::kernel::{self, Classifier, Kernel, PATTERNS, XidCatalog, XidCounts};
 use collect::page::Page;
-use collect::{Paths, Runner, State};
+use collect::{Machine, Paths, Runner, State};
 use model::{Clock, Family, Metric, Millis};
 use sim::{Control, Scenario};
 
@@ -38,7 +38,7 @@ struct Server {
     kernel: Arc<Kernel>,
     runner: Runner,
     /// Last, so that it outlives those who read from it.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Server {
@@ -53,6 +53,11 @@ impl Server {
     }
 
     fn playing(scenario: &str, deadline: Duration) -> Self {
+        Self::remembering(None, scenario, deadline)
+    }
+
+    /// With a file that keeps which GPUs there are: another server with the same one is the same after a restart.
+    fn remembering(inventory: Option<&Path>, scenario: &str, deadline: Duration) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let library = folder.path().join("libnvidia-ml.so.1");
         fs::copy(built_library(), &library).expect("the simulated library");
@@ -67,13 +72,13 @@ impl Server {
             nvml_library: Some(library),
             ..Paths::default()
         };
-        let (kernel, runner) = agent(&paths, Arc::clone(&clock), deadline);
+        let (kernel, runner) = agent(&paths, Arc::clone(&clock), deadline, inventory);
         let server = Self {
             control,
             clock,
             kernel,
             runner,
-            _folder: folder,
+            folder,
         };
         server.at(0);
         server
@@ -90,7 +95,7 @@ impl Server {
     }
 }
 
-fn agent(paths: &Paths, clock: Arc<Hands>, deadline: Duration) -> (Arc<Kernel>, Runner) {
+fn agent(paths: &Paths, clock: Arc<Hands>, deadline: Duration, inventory: Option<&Path>) -> (Arc<Kernel>, Runner) {
     let catalog = XidCatalog::embedded().expect("our own table");
     let classifier = Classifier::new(PATTERNS).expect("our own table");
     let kernel = Arc::new(Kernel::new(Arc::new(classifier), XidCounts::new(&catalog)));
@@ -104,6 +109,7 @@ fn agent(paths: &Paths, clock: Arc<Hands>, deadline: Duration) -> (Arc<Kernel>, 
         clock: clock.clone(),
         xids: kernel.xids().clone(),
         catalog,
+        inventory: inventory.map(Path::to_owned),
     };
     let mut workers = gpu::workers(paths, options);
     workers.extend(kernel::workers(&kernel));
@@ -291,6 +297,155 @@ fn a_lost_gpu_keeps_its_name_and_the_other_seven_their_readings() {
     assert!(status.errors[0].contains("the GPU is lost"), "{:?}", status.errors);
 }
 
+/// The first server's life until a restart: all eight GPUs answer.
+fn remembered(inventory: &Path) {
+    let server = Server::remembering(Some(inventory), &calm(), PATIENCE);
+    assert_eq!(value(&server.page(), "watchfire_gpus_present", &[]), Some(8.0));
+}
+
+/// The demo's server without its faults.
+fn calm() -> String {
+    let head = Scenario::DEFAULT.split("faults:").next().expect("a head");
+    format!("{head}faults: []\n")
+}
+
+/// The demo's server without the lines of these words.
+fn without(scenario: &str, word: &str) -> String {
+    let lines: Vec<&str> = scenario.lines().filter(|line| !line.contains(word)).collect();
+    lines.join("\n")
+}
+
+/// Who GPU 1 of the demo is.
+const GPU_1: [(&str, &str); 3] = [
+    ("gpu", "1"),
+    ("UUID", "GPU-3f0c8a11-5e2d-4b76-9d10-7c1e5a90b202"),
+    ("pci_bus_id", "00000000:43:00.0"),
+];
+
+/// GPU 1 is not up, in this state, and its errors count under its name.
+#[track_caller]
+fn check_gpu_1(server: &Server, state: &'static str) {
+    let with = |name, value| [&GPU_1[..], &[(name, value)]].concat();
+    let page = server.page();
+    assert_eq!(value(&page, "watchfire_gpu_up", &with("state", state)), Some(0.0));
+    assert_eq!(value(&page, "watchfire_gpus_present", &[]), Some(7.0));
+    assert_eq!(value(&page, "watchfire_gpus_expected", &[]), Some(8.0));
+    assert_eq!(family(&page, "DCGM_FI_DEV_GPU_TEMP").len(), 7);
+    assert_eq!(family(&page, "watchfire_gpu_up").len(), 8);
+
+    let errors = "watchfire_gpu_xid_errors_total";
+    for watched in ["48", "79", "119"] {
+        assert_eq!(value(&server.page(), errors, &with("xid", watched)), Some(0.0));
+    }
+    let message = "NVRM: Xid (PCI:0000:43:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.";
+    server.kernel.message(message, EPOCH_MS).expect("an event");
+    assert_eq!(value(&server.page(), errors, &with("xid", "79")), Some(1.0));
+    let is_named = |m: &Metric| {
+        ["gpu", "UUID", "pci_bus_id"]
+            .iter()
+            .all(|name| !label(m, name).is_empty())
+    };
+    assert!(family(&server.page(), errors).iter().all(is_named));
+}
+
+#[test]
+fn a_gpu_lost_before_a_restart_keeps_its_name() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let inventory = folder.path().join("gpu-inventory.json");
+    remembered(&inventory);
+    let lost = calm().replace("faults: []", "faults:\n  - { at: -1h, gpu: 1, lost: true }");
+    let server = Server::remembering(Some(&inventory), &lost, PATIENCE);
+    check_gpu_1(&server, "lost");
+}
+
+#[test]
+fn a_gpu_that_the_driver_counts_no_more_is_missing_until_the_file_is_deleted() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let inventory = folder.path().join("gpu-inventory.json");
+    remembered(&inventory);
+    let server = Server::remembering(Some(&inventory), &without(&calm(), "0000:43:00.0"), PATIENCE);
+    check_gpu_1(&server, "missing");
+    // GPU 2 is the driver's GPU 1 now.
+    let moved = [("gpu", "1"), ("pci_bus_id", "00000000:52:00.0"), ("state", "ok")];
+    assert_eq!(value(&server.page(), "watchfire_gpu_up", &moved), Some(1.0));
+
+    fs::remove_file(&inventory).expect("the file");
+    let page = server.page();
+    assert_eq!(value(&page, "watchfire_gpu_up", &GPU_1), None);
+    assert_eq!(value(&page, "watchfire_gpus_expected", &[]), Some(7.0));
+    assert!(inventory.exists(), "written anew");
+}
+
+#[test]
+fn a_board_in_place_of_another_is_not_missed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let inventory = folder.path().join("gpu-inventory.json");
+    remembered(&inventory);
+    let replaced = calm().replace("7c1e5a90b202", "7c1e5a90beef");
+    let server = Server::remembering(Some(&inventory), &replaced, PATIENCE);
+    let page = server.page();
+    assert_eq!(value(&page, "watchfire_gpu_up", &GPU_1), None);
+    assert_eq!(value(&page, "watchfire_gpus_present", &[]), Some(8.0));
+    assert_eq!(value(&page, "watchfire_gpus_expected", &[]), Some(8.0));
+    let kept = fs::read_to_string(&inventory).expect("written");
+    assert!(kept.contains("7c1e5a90beef") && !kept.contains("7c1e5a90b202"));
+}
+
+#[test]
+fn a_damaged_inventory_is_set_aside_and_takes_no_reading_away() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let inventory = folder.path().join("gpu-inventory.json");
+    fs::write(&inventory, "{\"gpus\": [{\"index\"").expect("a file");
+    remembered(&inventory);
+    assert!(folder.path().join("gpu-inventory.json.damaged").exists());
+    assert!(
+        fs::read_to_string(&inventory)
+            .expect("written")
+            .contains("7c1e5a90b208")
+    );
+}
+
+#[test]
+fn without_a_driver_the_errors_of_gpus_known_before_have_their_names() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let inventory = folder.path().join("gpu-inventory.json");
+    remembered(&inventory);
+    let paths = Paths {
+        sysfs: folder.path().join("sys"),
+        nvml_library: Some(folder.path().join("no-such-library.so")),
+        ..Paths::default()
+    };
+    let clock = Arc::new(Hands(AtomicI64::new(EPOCH_MS)));
+    let (_, runner) = agent(&paths, clock, PATIENCE, Some(&inventory));
+    let _ = runner.collect(Page::Gpu);
+    let page = runner.collect(Page::Gpu);
+    assert_eq!(value(&page, "watchfire_gpus_expected", &[]), Some(8.0));
+    assert_eq!(value(&page, "watchfire_gpus_present", &[]), Some(0.0));
+    assert_eq!(value(&page, "watchfire_gpu_xid_errors_total", &GPU_1), Some(0.0));
+}
+
+#[test]
+fn one_page_for_who_asks_once_has_what_lies_between_two_looks() {
+    let server = Server::new();
+    let clock: Arc<dyn Clock> = server.clock.clone();
+    let paths = Paths {
+        nvml_library: Some(server.folder.path().join("libnvidia-ml.so.1")),
+        ..Paths::default()
+    };
+    // GPU 2 is hot by then.
+    let hot = 15_000;
+    server.at(hot);
+    let machine = Machine::start(&paths, "node-a", Vec::new(), &clock, None).expect("threads");
+    let look = |span: Duration| server.at(hot + i64::try_from(span.as_millis()).expect("a second"));
+    let page = machine.page_once(Page::Gpu, look);
+    assert_eq!(family(&page, "DCGM_FI_PROF_GR_ENGINE_ACTIVE").len(), 8);
+    let thermal = [("gpu", "2"), ("reason", "sw_thermal_slowdown")];
+    assert_eq!(
+        value(&page, "watchfire_gpu_throttle_seconds_total", &thermal),
+        Some(1.0)
+    );
+}
+
 #[test]
 fn a_hung_gpu_leaves_the_other_seven_on_time_and_comes_back() {
     let server = Server::with_faults(
@@ -374,7 +529,7 @@ fn no_driver_is_a_state_and_gpus_on_the_bus_are_missed() {
         nvml_library: Some(folder.path().join("no-such-library.so")),
         ..Paths::default()
     };
-    let (_, runner) = agent(&paths, Arc::clone(&clock), PATIENCE);
+    let (_, runner) = agent(&paths, Arc::clone(&clock), PATIENCE, None);
     let page = runner.collect(Page::Gpu);
     assert_eq!(
         value(&page, "watchfire_collector_up", &[("collector", "gpu")]),

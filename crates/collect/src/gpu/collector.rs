@@ -8,10 +8,12 @@ use super::Options;
 use super::driver::{Driver, Session};
 use super::field::FieldTable;
 use super::identity::Identity;
+use super::inventory::Inventory;
 use super::pci::Bus;
 use super::question::{VGPU_LICENSE, XID_LAST};
 use super::watcher::{GpuState, Reading};
 use crate::kernel::{GpuIdentity, XidCatalog, XidCounts};
+use crate::source::Reader;
 use crate::{Collector, Paths, Readings};
 
 /// Collects `DCGM_FI_*` and `watchfire_gpu*`.
@@ -23,6 +25,7 @@ pub struct GpuCollector {
     deadline: Duration,
     xids: XidCounts,
     catalog: XidCatalog,
+    inventory: Inventory,
     /// The most GPUs seen since the start.
     most: u32,
 }
@@ -37,6 +40,8 @@ struct Host {
 impl GpuCollector {
     /// Looks for the driver at the first collection.
     pub(super) fn new(paths: &Paths, options: Options) -> Self {
+        let boot_id = paths.proc("sys/kernel/random/boot_id");
+        let boot_id = Reader::default().word(&boot_id).unwrap_or_default().to_owned();
         let words = options.fields.fields.iter().map(|f| f.source.clone()).collect();
         Self {
             driver: Driver::new(
@@ -52,6 +57,7 @@ impl GpuCollector {
             deadline: options.deadline,
             xids: options.xids,
             catalog: options.catalog,
+            inventory: Inventory::open(options.inventory, boot_id),
             most: 0,
         }
     }
@@ -103,10 +109,27 @@ impl GpuCollector {
         }
     }
 
+    /// Tells the XID counters whose slots these are.
+    fn know(&self, readings: &[Reading]) {
+        for (i, identity) in readings.iter().map(|r| &r.identity).enumerate() {
+            // A missing GPU stands last: its slot may be another's by now.
+            let is_taken = readings[..i]
+                .iter()
+                .any(|r| r.identity.pci_bus_id == identity.pci_bus_id);
+            if !identity.uuid.is_empty() && !is_taken {
+                self.xids.know(GpuIdentity {
+                    gpu: identity.index.to_string(),
+                    uuid: identity.uuid.clone(),
+                    pci_bus_id: identity.pci_bus_id.clone(),
+                });
+            }
+        }
+    }
+
     /// Counts that stand whether the driver answers or not; nothing on a machine without GPUs.
     fn counts(&mut self, now: Millis, known: u32, answering: u32) -> Vec<Family> {
         self.most = self.most.max(known);
-        let expected = self.most.max(self.bus.gpus(now));
+        let expected = self.most.max(self.bus.gpus(now)).max(self.inventory.len());
         if expected == 0 {
             return Vec::new();
         }
@@ -119,7 +142,7 @@ impl GpuCollector {
             gauge("watchfire_gpus_present", "GPUs that answer.", answering),
             gauge(
                 "watchfire_gpus_expected",
-                "GPUs that should answer: the most the driver has shown since the start, or that sit on the bus.",
+                "GPUs that should answer: those seen before, those the driver shows, those that sit on the bus; the most of these.",
                 expected,
             ),
         ]
@@ -133,15 +156,19 @@ impl Collector for GpuCollector {
 
     fn collect(&mut self, now: Millis) -> Readings {
         let deadline = self.deadline;
+        if self.inventory.forget_if_deleted() {
+            self.most = 0;
+        }
         let session = match self.driver.session(now) {
             Ok(session) => session,
             Err(error) => {
                 let mut readings = Readings::failed(error);
                 readings.families = self.counts(now, 0, 0);
+                self.know(&self.inventory.missing(&[]));
                 return readings;
             }
         };
-        let readings = Self::read(session, now, deadline);
+        let mut readings = Self::read(session, now, deadline);
         let host = Host {
             name: self.hostname.clone(),
             driver_version: session.driver_version.clone(),
@@ -152,17 +179,15 @@ impl Collector for GpuCollector {
             u32::try_from(counted).unwrap_or(u32::MAX)
         };
         let (known, answering) = (count(None), count(Some(GpuState::Ok)));
-        for identity in readings.iter().map(|r| &r.identity).filter(|i| !i.uuid.is_empty()) {
-            self.xids.know(GpuIdentity {
-                gpu: identity.index.to_string(),
-                uuid: identity.uuid.clone(),
-                pci_bus_id: identity.pci_bus_id.clone(),
-            });
-        }
+        let all_failed = known > 0 && count(Some(GpuState::Failed)) == known;
+        let unwritten = self.inventory.meet(&readings).err();
+        self.inventory.name(&mut readings);
+        readings.extend(self.inventory.missing(&readings));
+        self.know(&readings);
         let mut page = Readings::of(self.families(&host, &readings));
         page.families.extend(self.counts(now, known, answering));
-        let all_failed = known > 0 && count(Some(GpuState::Failed)) == known;
         page.errors = readings.into_iter().flat_map(|r| r.errors).collect();
+        page.errors.extend(unwritten);
         if all_failed {
             // The driver went from under the library: load it anew next time.
             self.driver.close();
@@ -192,7 +217,7 @@ fn own(host: &Host, readings: &[Reading]) -> Vec<Family> {
     let mut up = Family::new(
         "watchfire_gpu_up",
         Kind::Gauge,
-        "Whether the GPU answers; the state says how it stands with it (ok, lost, reset_required, hung, failed).",
+        "Whether the GPU answers; the state says how it stands with it (ok, lost, reset_required, hung, failed, missing).",
     );
     let mut info = Family::new(
         "watchfire_gpu_info",

@@ -1,9 +1,10 @@
 //! Who a GPU is: read once, remembered when it can no longer tell.
 
 use nvml::{Device, Error};
+use serde::{Deserialize, Serialize};
 
 /// Who a GPU is. Texts are empty where the board does not tell.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Identity {
     /// The driver's index.
     pub index: u32,

@@ -36,6 +36,8 @@ pub enum GpuState {
     Hung,
     /// It answers nothing, for another reason.
     Failed,
+    /// The driver does not count it any more.
+    Missing,
 }
 
 impl GpuState {
@@ -47,6 +49,7 @@ impl GpuState {
             Self::ResetRequired => "reset_required",
             Self::Hung => "hung",
             Self::Failed => "failed",
+            Self::Missing => "missing",
         }
     }
 }
@@ -60,6 +63,19 @@ pub struct Reading {
     pub numbers: HashMap<&'static str, f64>,
     pub throttle: Throttle,
     pub errors: Vec<Error>,
+}
+
+impl Reading {
+    /// Of a GPU that answered nothing.
+    pub fn without(identity: Identity, state: GpuState) -> Self {
+        Self {
+            identity,
+            state,
+            numbers: HashMap::new(),
+            throttle: Throttle::default(),
+            errors: Vec::new(),
+        }
+    }
 }
 
 /// Stands by one GPU.
@@ -117,14 +133,11 @@ impl Watcher {
                 reading
             }
             None => Reading {
-                identity: self.identity.clone(),
-                state: GpuState::Hung,
-                numbers: HashMap::new(),
-                throttle: Throttle::default(),
                 errors: vec![Error::Hung {
                     what: format!("GPU {} ({})", self.identity.index, self.identity.uuid),
                     deadline,
                 }],
+                ..Reading::without(self.identity.clone(), GpuState::Hung)
             },
         }
     }

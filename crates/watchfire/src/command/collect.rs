@@ -24,8 +24,8 @@ pub fn collect(args: &CollectArgs) -> anyhow::Result<Outcome> {
     if args.from.is_some() {
         bail!("--from reads captures of `kernel` only, so far");
     }
-    let sources = Sources::of_here(&args.paths)?;
-    print(&sources.page(page));
+    let sources = Sources::of_here(&args.paths, None)?;
+    print(&sources.page_once(page));
     Ok(Outcome::Yes)
 }
 

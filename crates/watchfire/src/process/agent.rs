@@ -1,6 +1,7 @@
 //! `watchfire agent`: collectors, and their pages over HTTP.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -8,7 +9,7 @@ use collect::page::Page;
 use web::{Agent, MetricsPage};
 
 use super::settings;
-use super::sources::Sources;
+use super::sources::{GPU_INVENTORY, Sources};
 use crate::cli::AgentArgs;
 
 /// Where an agent listens unless told: dcgm-exporter's port.
@@ -19,7 +20,7 @@ pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
     let config = settings::own_config(args.serve.config.as_deref())?;
     let address = settings::address(args.serve.listen, &config, DEFAULT_LISTEN)?;
     let listener = web::listen(address, args.serve.insecure || config.insecure).await?;
-    let sources = Sources::of_here(&args.paths)?;
+    let sources = Sources::of_here(&args.paths, inventory().as_deref())?;
     let page = |page: Page| -> MetricsPage {
         let sources = Arc::clone(&sources);
         Box::new(move || sources.page(page))
@@ -35,4 +36,11 @@ pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
     web::serve(listener, web::agent::router(Arc::new(agent)), super::asked_to_end())
         .await
         .context("the listener failed")
+}
+
+/// An agent keeps nothing but which GPUs there are, and that where systemd gives it a folder (`StateDirectory=`).
+fn inventory() -> Option<PathBuf> {
+    let folders = std::env::var_os("STATE_DIRECTORY")?;
+    let first = std::env::split_paths(&folders).next()?;
+    first.is_absolute().then(|| first.join(GPU_INVENTORY))
 }

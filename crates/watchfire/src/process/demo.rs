@@ -15,7 +15,7 @@ use model::{Appender, Clock, Labels, Millis, SystemClock};
 use scrape::{Ingest, Job};
 use sim::Scenario;
 
-use super::sources::{LOCAL_JOBS, Sources};
+use super::sources::{GPU_INVENTORY, LOCAL_JOBS, Sources};
 
 /// The driver's library, as `build.rs` made it.
 const LIBRARY: &[u8] = include_bytes!(env!("WATCHFIRE_SIM_LIBRARY"));
@@ -111,7 +111,13 @@ impl Demo {
         };
         let booted = epoch + scenario.host().booted.ms();
         let time = Arc::clone(&clock) as Arc<dyn Clock>;
-        let sources = Sources::start(&paths, &scenario.host().name, &time, Some(booted))?;
+        let sources = Sources::start(
+            &paths,
+            &scenario.host().name,
+            &time,
+            Some(&folder.join(GPU_INVENTORY)),
+            Some(booted),
+        )?;
         Ok(Self {
             scenario,
             controls,

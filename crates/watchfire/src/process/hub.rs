@@ -18,7 +18,7 @@ use web::{Hub, HubStatus};
 use super::alerting::Bridge;
 use super::demo::Demo;
 use super::settings::{Loaded, Settings};
-use super::sources::{self, LOCAL_JOBS, Sources};
+use super::sources::{self, GPU_INVENTORY, LOCAL_JOBS, Sources};
 use super::{own_metrics, store};
 
 /// How often the store tidies up: cuts blocks, compacts, drops what is too old.
@@ -166,7 +166,7 @@ fn machines(settings: &Settings, demo: Option<&Arc<Demo>>) -> anyhow::Result<Vec
     if let Some(paths) = &settings.paths {
         let host = sources::host_name();
         out.push(LocalMachine {
-            sources: Sources::of_here(paths)?,
+            sources: Sources::of_here(paths, Some(&settings.data.join(GPU_INVENTORY)))?,
             labels: Box::new(move |job| Labels::from_pairs([("job", job), ("instance", &host)])),
             interval: None,
         });

@@ -21,6 +21,9 @@ pub const LOCAL_JOBS: [(&str, Page, &str); 2] = [
     ("node", Page::Node, "/metrics/node"),
 ];
 
+/// Where a machine's inventory of GPUs is kept, in the folder for such things.
+pub const GPU_INVENTORY: &str = "gpu-inventory.json";
+
 /// How long the reader of kernel messages waits for the next one before it looks up.
 const KMSG_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -42,6 +45,7 @@ impl Drop for Sources {
 impl Sources {
     /// Starts the collectors' threads and the reader of kernel messages.
     ///
+    /// `inventory` is the file that keeps which GPUs there are, over restarts.
     /// `booted` is when its kernel booted, of a machine that is not this one.
     ///
     /// # Errors
@@ -52,9 +56,11 @@ impl Sources {
         paths: &Paths,
         host: &str,
         clock: &Arc<dyn Clock>,
+        inventory: Option<&Path>,
         booted: Option<Millis>,
     ) -> anyhow::Result<Arc<Self>> {
-        let machine = Machine::start(paths, host, Vec::new(), clock).context("cannot start the collectors")?;
+        let machine =
+            Machine::start(paths, host, Vec::new(), clock, inventory).context("cannot start the collectors")?;
         let stop = Stop::new().context("cannot make a stop handle")?;
         read_kernel(&paths.kmsg, booted, Arc::clone(&machine.kernel), stop.clone())?;
         Ok(Arc::new(Self { machine, stop }))
@@ -65,14 +71,19 @@ impl Sources {
     /// # Errors
     ///
     /// As [`Sources::start`].
-    pub fn of_here(args: &PathArgs) -> anyhow::Result<Arc<Self>> {
+    pub fn of_here(args: &PathArgs, inventory: Option<&Path>) -> anyhow::Result<Arc<Self>> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        Self::start(&paths(args), &host_name(), &clock, None)
+        Self::start(&paths(args), &host_name(), &clock, inventory, None)
     }
 
     /// One page in the text format.
     pub fn page(&self, page: Page) -> String {
         exposition::write_page(&self.machine.runner.collect(page), Format::Text)
+    }
+
+    /// The same for a process that prints it and ends: where the GPUs need a second look, it is taken a second later.
+    pub fn page_once(&self, page: Page) -> String {
+        exposition::write_page(&self.machine.page_once(page, std::thread::sleep), Format::Text)
     }
 }
 
