@@ -5,8 +5,8 @@
 //! code, with the clock turned by hand; a restart on the same data goes on where the scenario is, without a second filling.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -39,6 +39,12 @@ const GAP: std::ops::Range<Millis> = -9_000_000..-8_760_000;
 
 /// The step at which the store may write blocks while the history is filled in.
 const MAINTENANCE_STEP: Millis = 3_600_000;
+
+/// Steps of the history that may be made and not yet stored.
+const PAGES_AHEAD: usize = 16;
+
+/// A moment of the history with the page of each local job.
+type Step = (Millis, [String; LOCAL_JOBS.len()]);
 
 /// How often the live proc tree and kernel log are brought up to date.
 const TICK: Duration = Duration::from_millis(500);
@@ -96,7 +102,11 @@ impl Demo {
         clock.at.store(epoch, Ordering::Release);
         let tree = |time| sim::procfs::Tree::new(Arc::clone(&scenario), &folder.join("proc"), epoch).write(time);
         tree(0).context("cannot write the simulated proc tree")?;
-        std::fs::create_dir_all(folder.join("root")).context("cannot make the simulated root folder")?;
+        // Its file systems have the size of this machine's, since they are asked for it where the folder lies.
+        for mount in ["", "run", "dev/shm"] {
+            let path = folder.join("root").join(mount);
+            std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        }
         // Anew at each start, as after a boot: what an earlier process read is not read again.
         let log = folder.join("kmsg");
         std::fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
@@ -162,29 +172,16 @@ impl Demo {
     pub fn fill_history(&self, appender: &Arc<dyn Appender>, maintain: impl Fn(Millis)) -> anyhow::Result<u64> {
         let mut samples = 0;
         if self.is_new {
-            let mut jobs: Vec<(Ingest, _)> = LOCAL_JOBS
-                .iter()
-                .map(|(name, page, _)| {
-                    let ingest = Ingest::new(Arc::clone(appender), Arc::new(Job::new(*name)), self.labels(name));
-                    (ingest, *page)
-                })
-                .collect();
-            let mut tree = self.tree().in_place();
-            let mut time = self.epoch - HISTORY;
-            while time < self.epoch {
-                self.clock.at.store(time, Ordering::Release);
-                self.controls.set_time_ms(Some(time));
-                tree.write(time - self.epoch)
-                    .context("cannot write the simulated proc tree")?;
-                let in_gap = GAP.contains(&(time - self.epoch));
-                for (ingest, page) in jobs.iter_mut().filter(|_| !in_gap) {
-                    samples += ingest.ingest_page(time, self.sources.page(*page).as_bytes())?.kept;
-                }
-                time += HISTORY_STEP;
-                if time % MAINTENANCE_STEP < HISTORY_STEP {
-                    maintain(time);
-                }
-            }
+            // One core makes the pages while another reads them.
+            let (made, pages) = mpsc::sync_channel(PAGES_AHEAD);
+            samples = std::thread::scope(|scope| {
+                let maker = scope.spawn(move || self.make_history(&made));
+                let stored = self.store_history(appender, &pages, maintain);
+                // A store that failed takes no more pages; the maker ends by itself.
+                drop(pages);
+                let made = maker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                stored.and_then(|samples| made.map(|()| samples))
+            })?;
             let early = self.epoch - SystemClock.now();
             std::thread::sleep(Duration::from_millis(early.clamp(0, LEAD).unsigned_abs()));
             // Written last: a process that was killed on the way fills in again.
@@ -197,6 +194,47 @@ impl Demo {
             .context("cannot write the simulated sys tree")?;
         self.controls.set_time_ms(None);
         self.clock.runs.store(true, Ordering::Release);
+        Ok(samples)
+    }
+
+    /// Makes the pages of each step of the history, with the clock turned by hand.
+    fn make_history(&self, made: &mpsc::SyncSender<Step>) -> anyhow::Result<()> {
+        let mut tree = self.tree().in_place();
+        let mut time = self.epoch - HISTORY;
+        while time < self.epoch {
+            if !GAP.contains(&(time - self.epoch)) {
+                self.clock.at.store(time, Ordering::Release);
+                self.controls.set_time_ms(Some(time));
+                tree.write(time - self.epoch)
+                    .context("cannot write the simulated proc tree")?;
+                let pages = LOCAL_JOBS.map(|(_, page, _)| self.sources.page(page));
+                if made.send((time, pages)).is_err() {
+                    return Ok(());
+                }
+            }
+            time += HISTORY_STEP;
+        }
+        Ok(())
+    }
+
+    /// Stores the pages as they are made; returns the number of samples.
+    fn store_history(
+        &self,
+        appender: &Arc<dyn Appender>,
+        made: &mpsc::Receiver<Step>,
+        maintain: impl Fn(Millis),
+    ) -> anyhow::Result<u64> {
+        let mut jobs =
+            LOCAL_JOBS.map(|(name, ..)| Ingest::new(Arc::clone(appender), Arc::new(Job::new(name)), self.labels(name)));
+        let mut samples = 0;
+        for (time, pages) in made {
+            for (job, page) in jobs.iter_mut().zip(&pages) {
+                samples += job.ingest_page(time, page.as_bytes())?.kept;
+            }
+            if time % MAINTENANCE_STEP < HISTORY_STEP {
+                maintain(time);
+            }
+        }
         Ok(samples)
     }
 
