@@ -200,8 +200,9 @@ pub enum AggregateOp {
     LimitRatio,
 }
 
-/// A binary operation.
-#[derive(Debug, Clone, PartialEq)]
+/// A binary operation. Its left side may be a chain of thousands, so it is copied, compared and dropped in
+/// a loop; only `Debug` recurses.
+#[derive(Debug)]
 pub struct Binary {
     /// The operator.
     pub op: BinaryOp,
@@ -267,4 +268,79 @@ pub enum Cardinality {
     ManyToOne,
     OneToMany,
     ManyToMany,
+}
+
+impl Expr {
+    /// The operations of a chain such as `a + b + c`, which nests to the left: outermost first, with their
+    /// places, then the leftmost operand. No operation and the expression itself where it is none.
+    pub(crate) fn chain(&self) -> (Vec<(&Binary, Span)>, &Self) {
+        let mut links = Vec::new();
+        let mut at = self;
+        while let ExprKind::Binary(binary) = &at.kind {
+            links.push((&**binary, at.span));
+            at = &binary.lhs;
+        }
+        (links, at)
+    }
+}
+
+impl ExprKind {
+    /// What stands where something was taken out.
+    pub(crate) const HOLE: Self = Self::Number {
+        value: 0.0,
+        is_duration: false,
+    };
+}
+
+impl Binary {
+    fn with_left(&self, lhs: Expr) -> Self {
+        Self {
+            op: self.op,
+            lhs,
+            rhs: self.rhs.clone(),
+            return_bool: self.return_bool,
+            matching: self.matching.clone(),
+        }
+    }
+
+    fn same_but_left(&self, other: &Self) -> bool {
+        self.op == other.op
+            && self.return_bool == other.return_bool
+            && self.matching == other.matching
+            && self.rhs == other.rhs
+    }
+}
+
+impl Clone for Binary {
+    fn clone(&self) -> Self {
+        let (links, first) = self.lhs.chain();
+        let mut lhs = first.clone();
+        for (link, span) in links.into_iter().rev() {
+            let kind = ExprKind::Binary(Box::new(link.with_left(lhs)));
+            lhs = Expr { kind, span };
+        }
+        self.with_left(lhs)
+    }
+}
+
+impl PartialEq for Binary {
+    fn eq(&self, other: &Self) -> bool {
+        let ((ours, first), (theirs, their_first)) = (self.lhs.chain(), other.lhs.chain());
+        self.same_but_left(other)
+            && ours.len() == theirs.len()
+            && first == their_first
+            && ours
+                .iter()
+                .zip(&theirs)
+                .all(|(a, b)| a.1 == b.1 && a.0.same_but_left(b.0))
+    }
+}
+
+impl Drop for Binary {
+    fn drop(&mut self) {
+        let mut left = std::mem::replace(&mut self.lhs.kind, ExprKind::HOLE);
+        while let ExprKind::Binary(mut link) = left {
+            left = std::mem::replace(&mut link.lhs.kind, ExprKind::HOLE);
+        }
+    }
 }

@@ -25,10 +25,14 @@ impl Expr {
             ExprKind::Vector(_) | ExprKind::Aggregate(_) => ValueType::Vector,
             ExprKind::Matrix { .. } | ExprKind::Subquery(_) => ValueType::Matrix,
             ExprKind::Call { function, .. } => function.returns,
-            ExprKind::Binary(binary) => match (binary.lhs.value_type(), binary.rhs.value_type()) {
-                (ValueType::Scalar, ValueType::Scalar) => ValueType::Scalar,
-                _ => ValueType::Vector,
-            },
+            ExprKind::Binary(_) => {
+                let (links, first) = self.chain();
+                let scalar = |expr: &Self| expr.value_type() == ValueType::Scalar;
+                match scalar(first) && links.iter().all(|(link, _)| scalar(&link.rhs)) {
+                    true => ValueType::Scalar,
+                    false => ValueType::Vector,
+                }
+            }
             ExprKind::Unary { expr, .. } | ExprKind::Paren(expr) => expr.value_type(),
         }
     }
@@ -70,7 +74,7 @@ impl Checker<'_> {
             }
             ExprKind::Call { function, args } => self.call(function, args, span),
             ExprKind::Aggregate(aggregate) => self.aggregate(aggregate),
-            ExprKind::Binary(binary) => self.binary(binary, span),
+            ExprKind::Binary(_) => self.chain(expr),
             ExprKind::Paren(inner) => self.check(inner),
             ExprKind::Unary { expr, .. } => {
                 let found = self.check(expr);
@@ -184,8 +188,32 @@ impl Checker<'_> {
         }
     }
 
-    fn binary(&mut self, binary: &mut Binary, span: Span) -> ValueType {
-        let lhs = self.check(&mut binary.lhs);
+    /// Checks a chain of operations, innermost first; the tree is taken apart meanwhile.
+    fn chain(&mut self, expr: &mut Expr) -> ValueType {
+        let hole = |span| Expr {
+            kind: ExprKind::HOLE,
+            span,
+        };
+        let mut links = Vec::new();
+        let mut at = std::mem::replace(expr, hole(expr.span));
+        while let ExprKind::Binary(binary) = &mut at.kind {
+            let span = binary.lhs.span;
+            let lhs = std::mem::replace(&mut binary.lhs, hole(span));
+            links.push(std::mem::replace(&mut at, lhs));
+        }
+        let mut found = self.check(&mut at);
+        for mut link in links.into_iter().rev() {
+            if let ExprKind::Binary(binary) = &mut link.kind {
+                binary.lhs = at;
+                found = self.binary(binary, found, link.span);
+            }
+            at = link;
+        }
+        *expr = at;
+        found
+    }
+
+    fn binary(&mut self, binary: &mut Binary, lhs: ValueType, span: Span) -> ValueType {
         let rhs = self.check(&mut binary.rhs);
         let both_scalar = lhs == ValueType::Scalar && rhs == ValueType::Scalar;
         let op = binary.op;

@@ -8,7 +8,7 @@ use model::{
     Deadline, Labels, Matcher, Millis, QueryEngine, QueryError, QueryOutcome, Queryable, Sample, StoreError, Value,
 };
 
-use crate::ast::{Expr, ExprKind};
+use crate::ast::Expr;
 use crate::error::Problem;
 use crate::eval::{Budget, Evaluator, Grid, Notes, Operand, Series, column_of, is_present, store_error, too_many};
 use crate::function::ValueType;
@@ -136,7 +136,7 @@ impl Engine {
                 "zero or negative query resolution step widths are not accepted. Try a positive integer".to_owned(),
             ));
         }
-        let kind = type_of(expr);
+        let kind = expr.value_type();
         if !matches!(kind, ValueType::Scalar | ValueType::Vector) {
             return Err(QueryError::BadData(format!(
                 "invalid expression type {:?} for range query, must be Scalar or instant Vector",
@@ -287,24 +287,4 @@ fn refused(text: &str, refusal: Refusal) -> QueryError {
 fn sample_of(series: Series, time: Millis) -> Option<(Labels, Sample)> {
     let value = *series.values.first()?;
     is_present(value).then_some((series.labels, Sample { time, value }))
-}
-
-/// The type of an expression.
-fn type_of(expr: &Expr) -> ValueType {
-    match &expr.kind {
-        ExprKind::Number { .. } => ValueType::Scalar,
-        ExprKind::Text(_) => ValueType::Text,
-        ExprKind::Vector(_) | ExprKind::Aggregate(_) => ValueType::Vector,
-        ExprKind::Matrix { .. } | ExprKind::Subquery(_) => ValueType::Matrix,
-        ExprKind::Call { function, .. } => function.returns,
-        ExprKind::Binary(binary) => {
-            let both = (type_of(&binary.lhs), type_of(&binary.rhs));
-            if both == (ValueType::Scalar, ValueType::Scalar) {
-                ValueType::Scalar
-            } else {
-                ValueType::Vector
-            }
-        }
-        ExprKind::Unary { expr, .. } | ExprKind::Paren(expr) => type_of(expr),
-    }
 }

@@ -154,7 +154,7 @@ impl Evaluator<'_> {
             Kind::Range(call) => self.range_call(call, grid),
             Kind::Call(function, args) => self.call(*function, node, args, grid),
             Kind::Aggregate(aggregate) => self.aggregate(aggregate, grid),
-            Kind::Binary(binary) => self.binary(binary, grid),
+            Kind::Binary(_) => self.chain(node, grid),
             Kind::Negate(inner) => self.negate(inner, grid),
             Kind::Invariant(inner) => self.invariant(inner, grid),
         }

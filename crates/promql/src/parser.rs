@@ -5,7 +5,8 @@
 //! Prometheus 3.14 with all its feature flags on.
 //!
 //! Invariants: the first syntax error ends the parse, other problems are collected; a tree higher than
-//! [`DEPTH_MAX`] is refused, so that whoever walks it may recurse.
+//! [`DEPTH_MAX`] is refused, so that whoever walks it may recurse. A chain such as `a + b + c` nests to the
+//! left and counts as one level however long it is: walkers go down it in a loop ([`Expr::chain`]).
 
 mod aggregate;
 mod call;
@@ -27,8 +28,11 @@ use crate::token::{Token, TokenKind};
 /// The longest text that is parsed, in bytes.
 pub const TEXT_MAX: usize = 1 << 20;
 
-/// The highest tree that is built: nested parentheses, and operators in a row, which nest to the left.
+/// The highest tree that is built: nested parentheses, calls, signs, and `^` in a row.
 pub const DEPTH_MAX: u32 = 300;
+
+/// The most binary operators in an expression.
+pub const OPERATORS_MAX: u32 = 10_000;
 
 /// Parses an expression and checks its types.
 ///
@@ -90,6 +94,8 @@ struct Parser<'a> {
     depth: u32,
     /// The height of the tree returned last.
     height: u32,
+    /// Binary operators so far.
+    operators: u32,
     /// Where a range was put on something that is no selector.
     bad_range: Option<Span>,
     problems: Vec<Problem>,
@@ -115,6 +121,7 @@ impl<'a> Parser<'a> {
             lost_arguments: false,
             depth: 0,
             height: 0,
+            operators: 0,
             bad_range: None,
             problems: Vec::new(),
         })
@@ -161,17 +168,20 @@ impl<'a> Parser<'a> {
     fn expr(&mut self, min: u8) -> Parsed<Expr> {
         self.enter()?;
         let mut lhs = self.operand()?;
-        let mut height = self.height;
+        let mut highest = self.height;
+        let mut levels = 0;
         while let TokenKind::Op(op) = self.token.kind {
             let binding = binding(op);
             if binding < min {
                 break;
             }
             self.bump();
+            self.count_operator()?;
             let (return_bool, matching) = self.modifiers()?;
             let rhs = self.expr(if op == BinaryOp::Pow { binding } else { binding + 1 })?;
-            height = height.max(self.height);
-            self.grow(&mut height)?;
+            highest = highest.max(self.height);
+            levels = 1;
+            self.limit(highest + levels)?;
             let span = lhs.span.to(rhs.span);
             let kind = ExprKind::Binary(Box::new(Binary {
                 op,
@@ -182,7 +192,7 @@ impl<'a> Parser<'a> {
             }));
             lhs = Expr { kind, span };
         }
-        self.height = height;
+        self.height = highest + levels;
         self.depth -= 1;
         Ok(lhs)
     }
@@ -348,6 +358,16 @@ impl<'a> Parser<'a> {
     fn grow(&mut self, height: &mut u32) -> Parsed<()> {
         *height += 1;
         self.limit(*height)
+    }
+
+    fn count_operator(&mut self) -> Parsed<()> {
+        self.operators += 1;
+        if self.operators <= OPERATORS_MAX {
+            return Ok(());
+        }
+        let message = format!("expression has more than {OPERATORS_MAX} operators");
+        self.problem(self.token.span, message);
+        Err(Stop)
     }
 
     fn limit(&mut self, levels: u32) -> Parsed<()> {

@@ -154,11 +154,32 @@ pub(crate) struct Binary {
 }
 
 impl Node {
+    /// The operations of a chain such as `a + b + c`, outermost first, and its leftmost operand.
+    pub(crate) fn chain(&self) -> (Vec<&Binary>, &Self) {
+        let mut links = Vec::new();
+        let mut at = self;
+        while let Kind::Binary(binary) = &at.kind {
+            links.push(&**binary);
+            at = &binary.lhs;
+        }
+        (links, at)
+    }
+
     /// The node itself where it is only marked as invariant.
     pub(crate) fn unwrapped(&self) -> &Self {
         match &self.kind {
             Kind::Invariant(inner) => inner.unwrapped(),
             _ => self,
+        }
+    }
+}
+
+impl Drop for Binary {
+    /// A chain may be thousands long: it is dropped in a loop.
+    fn drop(&mut self) {
+        let mut left = std::mem::replace(&mut self.lhs.kind, Kind::Number(0.0));
+        while let Kind::Binary(mut link) = left {
+            left = std::mem::replace(&mut link.lhs.kind, Kind::Number(0.0));
         }
     }
 }

@@ -39,7 +39,12 @@ impl fmt::Display for Expr {
                 }
                 write!(f, "{})", aggregate.expr)
             }
-            ExprKind::Binary(binary) => write!(f, "{} {} {}", binary.lhs, Operator(binary), binary.rhs),
+            ExprKind::Binary(_) => {
+                let (links, first) = self.chain();
+                first.fmt(f)?;
+                let mut links = links.iter().rev();
+                links.try_for_each(|(link, _)| write!(f, " {} {}", Operator(link), link.rhs))
+            }
             ExprKind::Unary { minus, expr } => write!(f, "{}{expr}", sign(*minus)),
             ExprKind::Paren(inner) => write!(f, "({inner})"),
         }

@@ -226,3 +226,42 @@ fn a_disk_that_fails_fails_the_query() {
     let engine = failing(1, StoreError::Io("input/output error".to_owned()));
     assert!(engine.instant("up", 0, &Deadline::never()).is_err());
 }
+
+/// Runs what a worker of the server does to a query, on a stack as small as a worker's.
+#[track_caller]
+fn check_chain(text: String, want: f64) {
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {
+        let expr = promql::parse(&text).expect("a chain is not deep");
+        let printed = expr.to_string();
+        let again = promql::parse(&printed).expect("what is printed parses");
+        assert_eq!(again.to_string(), printed);
+        let wrapped = promql::pretty::pretty(&expr);
+        let unspaced = |text: &str| text.split_whitespace().collect::<String>();
+        assert_eq!(unspaced(&wrapped), unspaced(&printed));
+        assert!(expr.clone() == expr, "a copy is the same");
+        let engine = engine(EngineOptions::default());
+        match engine.instant(&text, 0, &Deadline::never()).expect("an answer").value {
+            Value::Scalar(sample) => sample.value,
+            Value::Vector(series) => series[0].1.value,
+            other => panic!("neither scalar nor vector: {other:?}"),
+        }
+    });
+    assert_eq!(thread.expect("a thread").join().expect("no overflow"), want);
+}
+
+#[test]
+fn a_long_chain_of_operators_is_not_deep() {
+    check_chain("1+".repeat(9_999) + "1", 10_000.0);
+    check_chain("up or ".repeat(2_000) + "up", 0.0);
+    check_chain("up + 1 * 2 - ".repeat(3_000) + "up", 6_000.0);
+    check_chain("sum(".to_owned() + &"up + ".repeat(2_000) + "1)", 2.0);
+}
+
+#[test]
+fn chains_in_the_deepest_nesting_fit_a_small_stack() {
+    check_chain(
+        "(1 + 1 + ".repeat(148) + "1" + &" + 1)".repeat(148),
+        2.0 * 148.0 + 1.0 + 148.0,
+    );
+    check_chain("abs(1 + 1 + ".repeat(10) + "up" + &" + 1)".repeat(10), 30.0);
+}

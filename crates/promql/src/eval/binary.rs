@@ -8,12 +8,23 @@ use super::matching::{changes_meaning, meetings};
 use super::meet::Sides;
 use super::series::{ABSENT, Operand, Scalar, Series, is_present, merge_same_labels, without_metadata};
 use crate::ast::{BinaryOp, Cardinality};
-use crate::plan::Binary;
+use crate::plan::{Binary, Node};
 
 impl Evaluator<'_> {
-    /// Evaluates a binary operation.
-    pub(super) fn binary(&self, binary: &Binary, grid: Grid) -> Result<Operand, QueryError> {
-        let lhs = self.eval(&binary.lhs, grid)?;
+    /// Evaluates a chain of binary operations from the left.
+    pub(super) fn chain(&self, node: &Node, grid: Grid) -> Result<Operand, QueryError> {
+        let held = self.budget.held();
+        let (links, first) = node.chain();
+        let mut value = self.eval(first, grid)?;
+        for link in links.into_iter().rev() {
+            self.budget.check()?;
+            value = self.binary(value, link, grid)?;
+            self.budget.settle(held + value.cells())?;
+        }
+        Ok(value)
+    }
+
+    fn binary(&self, lhs: Operand, binary: &Binary, grid: Grid) -> Result<Operand, QueryError> {
         let rhs = self.eval(&binary.rhs, grid)?;
         match (lhs, rhs) {
             (Operand::Scalar(a), Operand::Scalar(b)) => {

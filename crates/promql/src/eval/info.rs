@@ -146,7 +146,10 @@ fn anchor(node: &Node) -> Option<(Option<Millis>, Millis)> {
         Kind::Range(call) => anchor_ranged(&call.arg).or_else(|| call.params.iter().find_map(anchor)),
         Kind::Call(_, args) => args.iter().find_map(anchor),
         Kind::Aggregate(aggregate) => anchor(&aggregate.arg).or_else(|| aggregate.param.as_ref().and_then(anchor)),
-        Kind::Binary(binary) => anchor(&binary.lhs).or_else(|| anchor(&binary.rhs)),
+        Kind::Binary(_) => {
+            let (links, first) = node.chain();
+            anchor(first).or_else(|| links.iter().rev().find_map(|link| anchor(&link.rhs)))
+        }
         Kind::Negate(inner) | Kind::Invariant(inner) => anchor(inner),
         Kind::Number(_) | Kind::Text(_) => None,
     }

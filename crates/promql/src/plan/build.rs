@@ -120,17 +120,25 @@ impl Builder<'_> {
                 }
                 planned(Kind::Negate(Box::new(inner.node)), inner.invariant, inner.wrap)
             }
-            ExprKind::Binary(binary) => self.binary(binary, span),
+            ExprKind::Binary(_) => self.chain(expr),
             ExprKind::Aggregate(aggregate) => self.aggregate(aggregate, span),
             ExprKind::Call { function, args } => self.call(function, args, span),
         }
     }
 
-    fn binary(&self, binary: &ast::Binary, span: Span) -> Built<Planned> {
-        if binary.matching.fill_left.is_some() || binary.matching.fill_right.is_some() {
-            self.experimental("binop fill modifiers are experimental and not enabled", span)?;
+    fn chain(&self, expr: &Expr) -> Built<Planned> {
+        let (links, first) = expr.chain();
+        for (link, span) in &links {
+            if link.matching.fills() {
+                self.experimental("binop fill modifiers are experimental and not enabled", *span)?;
+            }
         }
-        let (lhs, rhs) = (self.node(&binary.lhs)?, self.node(&binary.rhs)?);
+        let mut links = links.into_iter().rev();
+        links.try_fold(self.node(first)?, |lhs, (link, span)| self.binary(lhs, link, span))
+    }
+
+    fn binary(&self, lhs: Planned, binary: &ast::Binary, span: Span) -> Built<Planned> {
+        let rhs = self.node(&binary.rhs)?;
         let both = lhs.invariant && rhs.invariant;
         let (lhs, rhs) = if both {
             (lhs.node, rhs.node)

@@ -29,7 +29,19 @@ fn fix(expr: &mut Expr, at: At) -> bool {
         ExprKind::Aggregate(aggregate) => {
             fix(&mut aggregate.expr, at) && aggregate.param.as_mut().is_none_or(|p| fix(p, at))
         }
-        ExprKind::Binary(binary) => fix(&mut binary.lhs, at) && fix(&mut binary.rhs, at),
+        ExprKind::Binary(_) => {
+            let mut left = expr;
+            while matches!(left.kind, ExprKind::Binary(_)) {
+                let ExprKind::Binary(binary) = &mut left.kind else {
+                    return false;
+                };
+                if !fix(&mut binary.rhs, at) {
+                    return false;
+                }
+                left = &mut binary.lhs;
+            }
+            fix(left, at)
+        }
         ExprKind::Unary { expr, .. } => fix(expr, at),
         ExprKind::Paren(inner) => fix(inner, at),
     }
@@ -41,7 +53,10 @@ fn tells_no_time(expr: &Expr) -> bool {
         ExprKind::Subquery(subquery) => tells_no_time(&subquery.expr),
         ExprKind::Call { function, args } => !is_time_function(function.name) && args.iter().all(tells_no_time),
         ExprKind::Aggregate(a) => tells_no_time(&a.expr) && a.param.as_ref().is_none_or(tells_no_time),
-        ExprKind::Binary(binary) => tells_no_time(&binary.lhs) && tells_no_time(&binary.rhs),
+        ExprKind::Binary(_) => {
+            let (links, first) = expr.chain();
+            tells_no_time(first) && links.iter().all(|(link, _)| tells_no_time(&link.rhs))
+        }
         ExprKind::Unary { expr, .. } => tells_no_time(expr),
         ExprKind::Paren(inner) => tells_no_time(inner),
     }

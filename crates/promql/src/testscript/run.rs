@@ -329,9 +329,10 @@ fn collect<'a>(expr: &'a Expr, into: &mut Vec<&'a Selector>) {
             collect(&aggregate.expr, into);
             aggregate.param.iter().for_each(|p| collect(p, into));
         }
-        ExprKind::Binary(binary) => {
-            collect(&binary.lhs, into);
-            collect(&binary.rhs, into);
+        ExprKind::Binary(_) => {
+            let (links, first) = expr.chain();
+            collect(first, into);
+            links.iter().rev().for_each(|(link, _)| collect(&link.rhs, into));
         }
         ExprKind::Unary { expr, .. } => collect(expr, into),
         ExprKind::Paren(inner) => collect(inner, into),
