@@ -86,7 +86,9 @@ impl Hub {
         if self.ready.load(Ordering::Acquire) {
             Ok(())
         } else {
-            Err(ApiError::unavailable("the store is replaying its log, not ready yet"))
+            Err(ApiError::unavailable(
+                "not ready yet: the store replays its log, or the demonstration's history is being filled in",
+            ))
         }
     }
 }
