@@ -105,7 +105,10 @@ fn moment(text: &str) -> anyhow::Result<Millis> {
         Ok(seconds) => Some((seconds * 1000.0).round())
             .filter(|millis| millis.abs() < MILLIS_MAX)
             .map(|millis| millis as Millis),
-        Err(_) => text.parse::<jiff::Timestamp>().ok().map(|t| t.as_millisecond()),
+        Err(_) => text
+            .parse::<jiff::Timestamp>()
+            .ok()
+            .map(jiff::Timestamp::as_millisecond),
     };
     millis.with_context(|| format!("--time {text}: neither seconds since the epoch nor a date as 2026-01-31T12:00:00Z"))
 }
