@@ -4,7 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
-use model::{Deadline, Labels, MatchOp, Matcher, QueryEngine, QueryError, Value};
+use model::store::Selection;
+use model::{
+    Column, Deadline, Labels, MatchOp, Matcher, Millis, QueryEngine, QueryError, Queryable, StoreError, StoredSeries,
+    Value,
+};
 use promql::testscript::MemStore;
 use promql::{Engine, EngineOptions};
 
@@ -148,4 +152,77 @@ fn an_answer_tells_how_many_samples_were_read() {
         panic!("a range query gives a matrix");
     };
     assert_eq!(series[0].1.len(), 11);
+}
+
+/// A store of `count` series that each gives a sample at 0 and then fails.
+struct Failing {
+    count: usize,
+    error: StoreError,
+}
+
+struct FailingSeries(Labels, StoreError);
+
+impl StoredSeries for FailingSeries {
+    fn labels(&self) -> &Labels {
+        &self.0
+    }
+
+    fn read(&self, _: Millis, _: Millis, into: &mut Column) -> Result<(), StoreError> {
+        into.push(0, 1.0);
+        Err(self.1.clone())
+    }
+}
+
+impl Queryable for Failing {
+    fn select(&self, _: &[Matcher], _: Millis, _: Millis) -> Result<Selection, StoreError> {
+        let one = |i: usize| {
+            let labels = Labels::from_pairs([("__name__", "up"), ("gpu", &format!("{i:04}"))]);
+            Arc::new(FailingSeries(labels, self.error.clone())) as Arc<dyn StoredSeries>
+        };
+        Ok(Selection {
+            series: (0..self.count).map(one).collect(),
+            warnings: Vec::new(),
+        })
+    }
+
+    fn label_names(&self, _: &[Matcher], _: Millis, _: Millis) -> Result<Vec<String>, StoreError> {
+        Err(self.error.clone())
+    }
+
+    fn label_values(&self, _: &str, _: &[Matcher], _: Millis, _: Millis) -> Result<Vec<String>, StoreError> {
+        Err(self.error.clone())
+    }
+}
+
+fn failing(count: usize, error: StoreError) -> Engine {
+    Engine::new(Arc::new(Failing { count, error }), EngineOptions::default())
+}
+
+#[test]
+fn a_damaged_chunk_costs_its_samples_and_is_told_once() {
+    let engine = failing(2, StoreError::Damaged("chunks/000001: offset 8".to_owned()));
+    let outcome = engine.instant("sum(up + up + max_over_time(up[5m]))", 0, &Deadline::never());
+    let outcome = outcome.expect("what can be read is answered");
+    assert!(matches!(&outcome.value, Value::Vector(v) if v[0].1.value == 6.0));
+    assert_eq!(
+        outcome.warnings,
+        [0, 1].map(|i| {
+            format!(
+                "samples of {{__name__=\"up\", gpu=\"000{i}\"}} are missing, their data is damaged: chunks/000001: offset 8"
+            )
+        })
+    );
+}
+
+#[test]
+fn a_damaged_block_does_not_drown_the_answer() {
+    let engine = failing(1000, StoreError::Damaged("offset 8".to_owned()));
+    let outcome = engine.instant("count(up)", 0, &Deadline::never()).expect("an answer");
+    assert_eq!(outcome.warnings.len(), 21);
+}
+
+#[test]
+fn a_disk_that_fails_fails_the_query() {
+    let engine = failing(1, StoreError::Io("input/output error".to_owned()));
+    assert!(engine.instant("up", 0, &Deadline::never()).is_err());
 }

@@ -133,7 +133,11 @@ impl View {
         }
         let whole = times.first().is_some_and(|&t| t >= mint) && times.last().is_some_and(|&t| t <= maxt);
         if whole {
-            codec::decode(bytes, &mut buffers.scratch, &mut into.values).ok_or_else(senseless)?;
+            if codec::decode(bytes, &mut buffers.scratch, &mut into.values).is_none() {
+                // What came before the senseless place has no timestamps yet.
+                into.values.truncate(into.times.len());
+                return Err(senseless());
+            }
             into.times.extend_from_slice(&times);
             return Ok(());
         }

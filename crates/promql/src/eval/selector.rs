@@ -22,6 +22,9 @@ pub(super) enum Take {
     Millis,
 }
 
+/// Damaged series that are told one by one; a whole damaged block must not drown the answer.
+const DAMAGED_TOLD_MAX: usize = 20;
+
 impl Evaluator<'_> {
     /// The latest sample of each series at each step, not older than the lookback.
     pub(super) fn instant(&self, select: &Select, grid: Grid, take: Take) -> Result<Vec<Series>, QueryError> {
@@ -98,7 +101,8 @@ impl Evaluator<'_> {
         Ok(Some(series))
     }
 
-    /// Reads a series into `column`, taking room for its samples; the caller gives it back.
+    /// Reads a series into `column`, taking room for its samples; the caller gives it back. Damage costs the
+    /// samples that it covers and is told as a warning: what could be read is there.
     fn read(
         &self,
         series: &dyn StoredSeries,
@@ -107,9 +111,23 @@ impl Evaluator<'_> {
     ) -> Result<(), QueryError> {
         self.budget.check()?;
         column.clear();
-        series.read(mint, maxt, column).map_err(store_error)?;
+        match series.read(mint, maxt, column) {
+            Err(StoreError::Damaged(what)) => self.damaged(series.labels(), &what),
+            done => done.map_err(store_error)?,
+        }
         self.budget.count_read(column.len());
         self.budget.take(column.len())
+    }
+
+    fn damaged(&self, labels: &Labels, what: &str) {
+        let mut warning = format!("samples of {labels} are missing, their data is damaged: {what}");
+        let mut warnings = parallel::lock(&self.store_warnings);
+        if warnings.len() >= DAMAGED_TOLD_MAX && !warnings.contains(&warning) {
+            "samples of further series are missing, their data is damaged".clone_into(&mut warning);
+        }
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
     }
 
     /// How many threads are worth starting for this many series.
