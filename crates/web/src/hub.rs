@@ -127,6 +127,8 @@ pub fn router(hub: Arc<Hub>) -> Site {
             get(move || async move { ready_answer(ready.ready.load(Ordering::Acquire)) }),
         )
         .route("/-/reload", post(move || reload_answer(reload)))
+        .route("/api", any(no_such_api))
+        .route("/api/", any(no_such_api))
         .route("/api/{*rest}", any(no_such_api))
         .fallback(page::page)
         .method_not_allowed_fallback(wrong_method)
