@@ -315,6 +315,7 @@ fn own_page(parts: &Arc<Parts>, db: &Arc<tsdb::Db>) -> Arc<dyn Fn() -> String + 
         let mut families = own_metrics::families(env!("CARGO_PKG_VERSION"));
         families.extend(store::families(&measured));
         if let Some(parts) = weak.upgrade() {
+            families.extend(parts.targets.families());
             families.extend(parts.reloads.families());
         }
         exposition::write_page(&families, Format::Text)
