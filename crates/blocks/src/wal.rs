@@ -6,10 +6,12 @@
 //!
 //! Invariant: replaying a log cut at any byte yields a prefix of what was appended. A damaged place ends
 //! its segment, is set aside and reported, and reading goes on with the next segment. Nothing is invented.
+//! Numbers have no gaps and only the last segment may be empty, so that a loss is noticed.
 
 pub mod checkpoint;
 pub mod record;
 pub mod replay;
+mod trouble;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +24,7 @@ pub use replay::{Replayed, replay};
 
 use crate::vfs::{Vfs, VfsFile, sync_parent};
 use crate::{Error, chain};
+use trouble::Trouble;
 
 /// How the log behaves.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +71,9 @@ struct Shared {
     dir: PathBuf,
     options: Options,
     counters: Counters,
+    writing: Trouble,
+    rolling: Trouble,
+    syncing: Trouble,
     writer: Mutex<Writer>,
     /// The segment last written to, and whether it has records that were not synced; apart from the
     /// writer so that a slow sync does not hold up appends.
@@ -93,8 +99,8 @@ struct Writer {
 }
 
 impl Wal {
-    /// Opens `dir` (made if absent) for writing in a new segment after those that are there, and starts the
-    /// thread that syncs. Call [`replay()`] before.
+    /// Opens `dir` (made if absent) for writing in a new segment after those that are there (in the last one
+    /// if that is empty), and starts the thread that syncs. Call [`replay()`] before.
     ///
     /// # Errors
     ///
@@ -104,13 +110,24 @@ impl Wal {
         sync_parent(&*vfs, dir)?;
         let last = segments(&*vfs, dir)?.last().copied();
         let checkpoint = checkpoint::latest(&*vfs, dir)?;
-        let segment = last.max(checkpoint).map_or(0, |n| n + 1);
-        let file = create_segment(&*vfs, dir, segment)?;
+        let (segment, file) = match last {
+            Some(last) if Some(last) > checkpoint && is_empty(&*vfs, dir, last)? => {
+                let path = segment_path(dir, last);
+                (last, vfs.open_end(&path).map_err(Error::io("open WAL segment", &path))?)
+            }
+            _ => {
+                let next = last.max(checkpoint).map_or(0, |n| n + 1);
+                (next, create_segment(&*vfs, dir, next)?)
+            }
+        };
         let shared = Arc::new(Shared {
             vfs,
             dir: dir.to_path_buf(),
             options,
             counters: Counters::default(),
+            writing: Trouble::new("written; samples are kept in memory, and lost beyond a bound"),
+            rolling: Trouble::new("continued in a new segment; the old one grows"),
+            syncing: Trouble::new("forced to disk; a power cut now costs samples"),
             writer: Mutex::new(Writer {
                 segment,
                 size: 0,
@@ -179,8 +196,7 @@ impl Wal {
     pub fn checkpoint(&self, write: impl FnOnce(&mut checkpoint::Writer) -> Result<(), Error>) -> Result<(), Error> {
         let upto = {
             let mut guard = self.lock();
-            guard.roll()?;
-            guard.writer.segment - 1
+            guard.end_segment()?
         };
         let shared = &self.shared;
         checkpoint::write(&shared.vfs, &shared.dir, upto, write)
@@ -221,11 +237,12 @@ impl Guard<'_> {
     /// A number that changes whenever records may not refer to earlier ones. Starts a new segment when the
     /// current one is full, so call this before building the records.
     pub fn chain(&mut self) -> u64 {
-        if self.writer.size >= self.shared.options.segment_bytes
-            && let Err(e) = self.roll()
-        {
-            // The old segment takes them still.
-            tracing::warn!("WAL: {}", chain(&e));
+        if self.writer.size >= self.shared.options.segment_bytes {
+            // Where there is no new segment, the old one takes them still.
+            match self.roll() {
+                Err(e) => self.shared.rolling.failed(&e, &self.shared.counters),
+                Ok(()) => self.shared.rolling.works(0, &self.shared.counters),
+            }
         }
         self.writer.chain
     }
@@ -237,15 +254,18 @@ impl Guard<'_> {
     /// [`Error::Io`] when the disk refused. The frames are then kept in memory and written before the next
     /// ones, up to a bound; beyond it they are lost, which changes [`Guard::chain`] and is counted.
     pub fn append(mut self, frames: &Frames) -> Result<(), Error> {
-        let done = if self.writer.backlog.is_empty() && !self.writer.torn {
+        let kept = self.writer.backlog.len();
+        let done = if kept == 0 && !self.writer.torn {
             self.write(frames.as_bytes())
         } else {
             self.flush_backlog().and_then(|()| self.write(frames.as_bytes()))
         };
-        if done.is_err() {
+        if let Err(e) = &done {
+            self.shared.writing.failed(e, &self.shared.counters);
             self.keep(frames.as_bytes());
             return done;
         }
+        self.shared.writing.works(kept, &self.shared.counters);
         lock(&self.shared.dirty).unsynced = true;
         if self.shared.options.sync_interval.is_zero() {
             let shared = self.shared;
@@ -259,7 +279,9 @@ impl Guard<'_> {
         if self.writer.backlog.is_empty() {
             return Ok(());
         }
+        let kept = self.writer.backlog.len();
         self.flush_backlog()?;
+        self.shared.writing.works(kept, &self.shared.counters);
         lock(&self.shared.dirty).unsynced = true;
         Ok(())
     }
@@ -285,8 +307,10 @@ impl Guard<'_> {
     fn flush_backlog(&mut self) -> Result<(), Error> {
         if self.writer.torn {
             let size = self.writer.size;
-            let cut = self.writer.file.set_len(size);
-            cut.map_err(Error::io("cut WAL segment", &self.path()))?;
+            if let Err(e) = self.writer.file.set_len(size) {
+                self.shared.counters.failures.fetch_add(1, Ordering::Relaxed);
+                return Err(Error::io("cut WAL segment", &self.path())(e));
+            }
             self.writer.torn = false;
         }
         let backlog = std::mem::take(&mut self.writer.backlog);
@@ -304,6 +328,15 @@ impl Guard<'_> {
             self.writer.chain += 1;
             self.shared.counters.lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Ends the segment that has records; gives the number of the last one ended.
+    fn end_segment(&mut self) -> Result<u64, Error> {
+        if self.writer.size == 0 && self.writer.backlog.is_empty() && self.writer.segment > 0 {
+            return Ok(self.writer.segment - 1);
+        }
+        self.roll()?;
+        Ok(self.writer.segment - 1)
     }
 
     /// Ends the segment, synced, and begins the next.
@@ -337,11 +370,16 @@ impl Shared {
             Arc::clone(&dirty.file)
         };
         self.counters.syncs.fetch_add(1, Ordering::Relaxed);
-        file.sync().map_err(|e| {
-            self.counters.failures.fetch_add(1, Ordering::Relaxed);
-            lock(&self.dirty).unsynced = true;
-            Error::io("sync the WAL in", &self.dir)(e)
-        })
+        let done = file.sync().map_err(Error::io("sync the WAL in", &self.dir));
+        match &done {
+            Ok(()) => self.syncing.works(0, &self.counters),
+            Err(e) => {
+                self.counters.failures.fetch_add(1, Ordering::Relaxed);
+                lock(&self.dirty).unsynced = true;
+                self.syncing.failed(e, &self.counters);
+            }
+        }
+        done
     }
 }
 
@@ -354,9 +392,8 @@ fn spawn_flusher(shared: Arc<Shared>) -> std::io::Result<JoinHandle<()>> {
             }
             let waited = shared.wake.wait_timeout(dirty, shared.options.sync_interval);
             drop(waited.unwrap_or_else(PoisonError::into_inner));
-            if let Err(e) = shared.sync() {
-                tracing::error!("{}", chain(&e));
-            }
+            // The next round tries again; `syncing` has told it.
+            drop(shared.sync());
         }
     })
 }
@@ -385,6 +422,12 @@ fn create_segment(vfs: &dyn Vfs, dir: &Path, number: u64) -> Result<Arc<dyn VfsF
     let file = vfs.create(&path).map_err(Error::io("create WAL segment", &path))?;
     vfs.sync_dir(dir).map_err(Error::io("sync folder", dir))?;
     Ok(file)
+}
+
+fn is_empty(vfs: &dyn Vfs, dir: &Path, number: u64) -> Result<bool, Error> {
+    let path = segment_path(dir, number);
+    let bytes = vfs.map(&path).map_err(Error::io("read WAL segment", &path))?;
+    Ok(bytes.is_empty())
 }
 
 fn size_bytes(vfs: &dyn Vfs, dir: &Path) -> u64 {

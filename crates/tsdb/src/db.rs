@@ -249,7 +249,10 @@ impl Inner {
                 replayer.unknown
             );
         }
-        Counters::add(&self.counters.wal_corruptions, done.damaged.len() as u64);
+        Counters::add(
+            &self.counters.wal_corruptions,
+            (done.damaged.len() + done.missing.len()) as u64,
+        );
         let options = blocks::wal::Options {
             segment_bytes: self.options.wal_segment_bytes,
             sync_interval: self.options.wal_sync,
@@ -340,14 +343,17 @@ impl Queryable for Db {
 }
 
 impl Inner {
-    /// Whether the head may be asked about `mint..=maxt`; `Ok(false)` when it need not be.
-    pub(crate) fn head_for(&self, maxt: Millis) -> Result<bool, StoreError> {
+    /// Whether the head may have samples in `mint..=maxt` and be asked for them.
+    pub(crate) fn head_for(&self, mint: Millis, maxt: Millis) -> Result<bool, StoreError> {
         if maxt < self.head.boundary() {
             return Ok(false);
         }
         match self.check_open() {
             // A closed store still answers from what it holds.
-            Err(StoreError::Closed(_)) | Ok(()) => Ok(true),
+            Err(StoreError::Closed(_)) | Ok(()) => {
+                let head = &self.head;
+                Ok(head.mint().is_some_and(|t| t <= maxt) && head.maxt().is_some_and(|t| t >= mint))
+            }
             Err(e) => Err(e),
         }
     }

@@ -27,7 +27,7 @@ use crate::sync::lock;
 /// The series that pass `matchers` and may have samples in `mint..=maxt`, sorted by labels.
 pub(crate) fn select(inner: &Inner, matchers: &[Matcher], mint: Millis, maxt: Millis) -> Result<Selection, StoreError> {
     let mut found: HashMap<Labels, Found, RandomState> = HashMap::default();
-    if inner.head_for(maxt)? {
+    if inner.head_for(mint, maxt)? {
         from_head(inner, matchers, mint, maxt, &mut found);
     }
     for block in inner.blocks().iter().filter(|b| b.overlaps(mint, maxt)) {
@@ -256,7 +256,7 @@ pub(crate) fn label_names(
         }
         return Ok(names.into_iter().collect());
     }
-    if inner.head_for(maxt)? && inner.head.maxt().is_some_and(|t| t >= mint) {
+    if inner.head_for(mint, maxt)? {
         for number in 0..SHARDS {
             names.extend(inner.head.shard(number).label_names().map(str::to_owned));
         }
@@ -295,7 +295,7 @@ pub(crate) fn label_values(
             values.insert(value.to_owned());
         }
     };
-    if inner.head_for(maxt)? && inner.head.maxt().is_some_and(|t| t >= mint) {
+    if inner.head_for(mint, maxt)? {
         for number in 0..SHARDS {
             inner.head.shard(number).scan(name, "", &mut |value, _| take(value));
         }

@@ -2,7 +2,10 @@
 //!
 //! A torn record at the end of the last segment is cut off: nobody was told that it is safe. Any other bad
 //! place ends its segment: the good part before it stays as the segment, the whole original is set aside as
-//! `NAME.damaged`, and reading goes on with the next segment.
+//! `NAME.damaged`, and reading goes on with the next segment. A segment that was emptied although later ones
+//! follow is such a place ([`Wal`](super::Wal) leaves none empty behind it); numbers that are missing are told.
+//!
+//! What cannot be noticed: a segment cut exactly between two records, and the loss of all there was.
 
 use std::path::{Path, PathBuf};
 
@@ -22,6 +25,8 @@ pub struct Replayed {
     pub torn_bytes: u64,
     /// Files set aside because they were damaged.
     pub damaged: Vec<PathBuf>,
+    /// First and last number of each run of segments that should be there and is not.
+    pub missing: Vec<(u64, u64)>,
 }
 
 /// Gives every record to `visit`: first those of the checkpoint, then those of the segments after it.
@@ -44,6 +49,13 @@ pub fn replay(vfs: &dyn Vfs, dir: &Path, visit: &mut dyn FnMut(Record<'_>)) -> R
         checkpoint::remove_replaced(vfs, dir, number)?;
     }
     let numbers = segments(vfs, dir)?;
+    done.missing = missing(from, &numbers);
+    for (first, last) in &done.missing {
+        tracing::error!(
+            "WAL in {}: segments {first} to {last} are missing: the samples of their time are lost",
+            dir.display()
+        );
+    }
     for (i, &number) in numbers.iter().enumerate() {
         if from.is_some_and(|upto| number <= upto) {
             continue;
@@ -53,6 +65,22 @@ pub fn replay(vfs: &dyn Vfs, dir: &Path, visit: &mut dyn FnMut(Record<'_>)) -> R
         read_file(vfs, &path, i + 1 == numbers.len(), visit, &mut done)?;
     }
     Ok(done)
+}
+
+/// The gaps in the numbers of the segments after the checkpoint `from`, which leaves one open behind it.
+fn missing(from: Option<u64>, numbers: &[u64]) -> Vec<(u64, u64)> {
+    let mut gaps = Vec::new();
+    let mut expected = from.map_or(0, |upto| upto.saturating_add(1));
+    if from.is_some() && numbers.is_empty() {
+        gaps.push((expected, expected));
+    }
+    for &number in numbers {
+        if number > expected {
+            gaps.push((expected, number - 1));
+        }
+        expected = expected.max(number.saturating_add(1));
+    }
+    gaps
 }
 
 fn read_file(
@@ -65,6 +93,9 @@ fn read_file(
     let bytes = vfs.map(path).map_err(Error::io("read WAL segment", path))?;
     let mut at = 0;
     let bad = loop {
+        if bytes.is_empty() && !last && !vfs.exists(&with_suffix(path, DAMAGED)) {
+            break Some("it is empty although later ones follow: the samples of its time are lost");
+        }
         match next(&bytes[at..]) {
             Next::End => return Ok(()),
             Next::Record(record, len) => {

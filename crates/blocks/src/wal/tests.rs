@@ -174,3 +174,122 @@ fn a_disk_full_for_too_long_costs_records_and_breaks_the_chain() {
     assert_eq!(texts.first(), Some(&word(0)));
     assert_eq!(texts.last().map(String::as_str), Some("on"));
 }
+
+/// Removes or empties segment `number` of ten and more, and tells what replay finds twice.
+#[track_caller]
+fn check_loss(number: u64, damage: impl Fn(&MemFs, &Path), damaged: usize, missing: &[(u64, u64)]) {
+    let (fs, words) = filled(100);
+    damage(&fs, &segment_path(Path::new(DIR), number));
+    let (texts, replayed) = read(&fs);
+    assert!(texts.len() < words.len());
+    assert_eq!(texts.last(), words.last(), "the segments after it are read");
+    assert_eq!((replayed.damaged.len(), &replayed.missing[..]), (damaged, missing));
+    let (again, replayed) = read(&fs);
+    assert_eq!(again, texts);
+    assert_eq!((replayed.damaged.len(), &replayed.missing[..]), (0, missing));
+}
+
+#[test]
+fn a_segment_that_is_missing_or_emptied_is_told() {
+    let remove = |fs: &MemFs, path: &Path| fs.remove_file(path).unwrap();
+    let empty = |fs: &MemFs, path: &Path| fs.edit(path, Vec::clear).unwrap();
+    check_loss(2, remove, 0, &[(2, 2)]);
+    check_loss(0, remove, 0, &[(0, 0)]);
+    check_loss(2, empty, 1, &[]);
+    check_loss(0, empty, 1, &[]);
+}
+
+#[test]
+fn a_segment_missing_right_after_a_checkpoint_is_told() {
+    let (fs, _) = filled(12);
+    let wal = open(&fs);
+    append(&wal, "before").unwrap();
+    wal.checkpoint(|w| w.push(2, |out| out.extend_from_slice(b"state")))
+        .unwrap();
+    append(&wal, "after").unwrap();
+    wal.close().unwrap();
+    assert_eq!(read(&fs).1.missing, []);
+    let first = segments(&fs, Path::new(DIR)).unwrap()[0];
+    fs.remove_file(&segment_path(Path::new(DIR), first)).unwrap();
+    assert_eq!(read(&fs).1.missing, [(first, first)]);
+}
+
+#[test]
+fn starts_without_a_sample_leave_no_empty_segment_behind() {
+    let (fs, words) = filled(3);
+    for _ in 0..3 {
+        let wal = open(&fs);
+        let upto = wal.checkpoint(|_| Err(Error::damaged(Path::new(DIR), 0, "no checkpoint this time")));
+        assert!(upto.is_err());
+        wal.close().unwrap();
+    }
+    let wal = open(&fs);
+    append(&wal, "more").unwrap();
+    wal.close().unwrap();
+    let (texts, replayed) = read(&fs);
+    assert_eq!(texts.len(), words.len() + 1);
+    assert_eq!((replayed.damaged, replayed.missing), (vec![], vec![]));
+}
+
+/// Gathers what is logged by this thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl tracing::field::Visit for Log {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        if field.name() == "message" {
+            lock(&self.0).push(format!("{value:?}"));
+        }
+    }
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut self.clone());
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn a_full_disk_is_logged_once_when_it_begins_and_once_when_it_is_over() {
+    let log = Log::default();
+    tracing::subscriber::with_default(log.clone(), || {
+        let fs = MemFs::new();
+        let wal = open(&fs);
+        append(&wal, "one").unwrap();
+        for _ in 0..2 {
+            fs.set_free(0);
+            for i in 0..100 {
+                append(&wal, &word(i)).unwrap_err();
+            }
+            fs.set_free(1 << 20);
+            append(&wal, "on").unwrap();
+            append(&wal, "and on").unwrap();
+        }
+        wal.close().unwrap();
+    });
+    let told = lock(&log.0);
+    let about = |what: &str| told.iter().filter(|m| m.contains(what)).cloned().collect::<Vec<_>>();
+    let (failed, works) = (about("cannot be written"), about("can be written"));
+    assert_eq!((failed.len(), works.len()), (2, 2), "{told:?}");
+    assert!(failed[0].contains("wal/00000000.seg"), "{failed:?}");
+    assert!(
+        !works[0].contains(" 0 bytes") && !works[0].contains(" 0 appends"),
+        "{works:?}"
+    );
+}

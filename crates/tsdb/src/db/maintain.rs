@@ -44,6 +44,9 @@ impl Inner {
             if let Err(e) = result {
                 tracing::warn!("metric store: {}", chain(&e));
                 Counters::add(&self.counters.maintenance_failures, 1);
+                if e.is_full_disk() {
+                    Counters::add(&self.counters.disk_refusals, 1);
+                }
                 first.get_or_insert(e);
             }
         };
@@ -135,7 +138,11 @@ impl Inner {
         // A log much longer than the state it leads to makes a slow start.
         let long = (2 * self.options.wal_segment_bytes).max(LOG_BYTES_PER_SERIES * self.head.series_count());
         let due = memory.checkpoint_due || lost > memory.lost_seen || bytes - memory.bytes_seen > long;
-        if !due || !self.has_room() {
+        if !due {
+            return Ok(());
+        }
+        if !self.has_room() {
+            Counters::add(&self.counters.disk_refusals, 1);
             return Ok(());
         }
         wal.checkpoint(|writer| self.head.write_checkpoint(writer))?;

@@ -684,3 +684,60 @@ fn readers_and_a_writer_and_maintenance_get_along() {
     assert!(reader.join().expect("no reader fails") > 0);
     assert_eq!(contents(&db)[&series(0)].len(), 6000);
 }
+
+#[test]
+fn a_time_without_samples_has_no_series_and_no_labels() {
+    let fs = MemFs::new();
+    let mut driver = Driver::new(open(options(&fs)), START);
+    for round in 0..10 {
+        driver.append(0, START + round * 15_000, &[(series(0), 1.0)], false);
+        driver.append(1, START + round * 15_000, &[(series(1), 1.0)], true);
+    }
+    // A series that begins later lies in the head as well.
+    driver.append(0, START + 600_000, &[(series(2), 1.0)], false);
+    let found = |db: &Db, mint: Millis, maxt: Millis| {
+        (
+            db.select(&[], mint, maxt).unwrap().series.len(),
+            db.label_names(&[], mint, maxt).unwrap().len(),
+            db.label_values("gpu", &[], mint, maxt).unwrap().len(),
+        )
+    };
+    for _ in 0..2 {
+        let db = &driver.db;
+        assert_eq!(found(db, START, START + 600_000), (3, 4, 3));
+        assert_eq!(found(db, START - HOUR, START - 1), (0, 0, 0), "before");
+        assert_eq!(found(db, START + 600_001, START + HOUR), (0, 0, 0), "after");
+        assert_eq!(found(db, Millis::MIN, 0), (0, 0, 0));
+        assert_eq!(found(db, START, START + 60_000).0, 2, "one series begins later");
+        driver.db.close().unwrap();
+        driver.db = open(options(&fs));
+    }
+}
+
+#[test]
+fn a_checkpoint_put_off_for_want_of_room_is_counted() {
+    let fs = MemFs::new();
+    let mut driver = Driver::new(open(options(&fs)), START);
+    fs.set_free(100_000_000);
+    for round in 0..2000 {
+        driver.append(0, START + round * 1000, &[(series(0), round as f64)], false);
+    }
+    driver.db.maintain(START + 2_000_000).unwrap();
+    assert_eq!(driver.db.stats().disk_refusals, 1);
+}
+
+#[test]
+fn a_missing_segment_of_the_log_is_counted() {
+    let fs = MemFs::new();
+    let opts = Options {
+        wal_segment_bytes: 250,
+        ..options(&fs)
+    };
+    let mut driver = Driver::new(open(opts), START);
+    for round in 0..30_i64 {
+        driver.append(0, START + round * 15_000, &[(series(0), round as f64)], false);
+    }
+    driver.db.close().unwrap();
+    fs.remove_file(std::path::Path::new("data/wal/00000001.seg")).unwrap();
+    assert_eq!(open(options(&fs)).stats().wal_corruptions, 1);
+}

@@ -253,17 +253,21 @@ impl Series {
             snapshot.runs.extend(runs.map(|s| s.run(pages)));
             match &self.tail {
                 Tail::Empty => {}
+                Tail::Own(column) if column.times.first().is_none_or(|&t| t > maxt) => {}
                 Tail::Own(column) => snapshot.runs.push(Run::Own(Column::clone(column))),
                 Tail::Shared(tail) => {
                     let page = pages.get(tail.target, tail.page, tail.end());
-                    snapshot.runs.push(Run::Tail(tail.clone(), page));
+                    if tail.first_in(&page).is_some_and(|t| t <= maxt) {
+                        snapshot.runs.push(Run::Tail(tail.clone(), page));
+                    }
                 }
             }
         }
         if let Some(late) = &self.late {
             let runs = late.sealed.iter().filter(|s| s.first <= maxt);
             snapshot.late.extend(runs.map(|s| s.run(pages)));
-            if !late.tail.is_empty() {
+            let within = |c: &Column| c.times.first().is_some_and(|&t| t <= maxt) && c.times.last() >= Some(&mint);
+            if within(&late.tail) {
                 snapshot.late.push(Run::Own(late.tail.clone()));
             }
         }

@@ -75,6 +75,11 @@ impl Shared {
         })
     }
 
+    /// The same of a copy of its page.
+    pub(super) fn first_in(&self, page: &[Millis]) -> Option<Millis> {
+        page.get(self.slots().next()?).copied()
+    }
+
     pub(super) fn decode(&self, page: &[Millis], into: &mut Column) {
         let start = into.times.len();
         into.times.extend(self.slots().filter_map(|s| page.get(s).copied()));
