@@ -1,4 +1,4 @@
-// Real paths by the History API; the hub answers any of them with index.html.
+// Real paths by the History API; the hub answers those that `app.tsx` matches with index.html, others with 404.
 
 import { type Accessor, createMemo, createRoot, createSignal } from "solid-js";
 

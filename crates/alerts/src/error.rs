@@ -22,6 +22,9 @@ pub enum Error {
         /// What it uses.
         what: &'static str,
     },
+    /// A text that is no address of a webhook.
+    #[error("webhook {0:?} is no address: expected http://HOST/… or https://HOST/…")]
+    Webhook(String),
     /// The file of notifications cannot be used.
     #[error("cannot use the notification log {path}")]
     Journal {

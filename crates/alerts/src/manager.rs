@@ -17,13 +17,11 @@ use crate::delivery::{Delivery, Outcome};
 use crate::engine::{AlertView, Engine, GroupView, Notification, Stats};
 use crate::error::Error;
 use crate::journal::{Journal, Write};
-use crate::receiver::{Senders, build};
+use crate::receiver::{Sender, Senders, build};
 use crate::silence::Silence;
 
 /// The most messages on their way at one time; others wait.
 const IN_FLIGHT_MAX: usize = 64;
-/// The most changes that wait for a disk that does not take them.
-const UNWRITTEN_MAX: usize = 10_000;
 /// How long the end waits for messages on their way.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// The longest sleep: clocks jump.
@@ -185,7 +183,6 @@ async fn run(shared: Arc<Shared>) {
     let mut stop = shared.stop.subscribe();
     let permits = Arc::new(Semaphore::new(IN_FLIGHT_MAX));
     let mut sending: JoinSet<Finished> = JoinSet::new();
-    let mut unwritten = Vec::new();
     loop {
         let now = shared.clock.now();
         let (due, writes, next) = {
@@ -194,8 +191,7 @@ async fn run(shared: Arc<Shared>) {
             (due, engine.take_writes(), engine.due())
         };
         spawn(&shared, &permits, &mut sending, due);
-        unwritten.extend(writes);
-        persist(&shared, &mut unwritten).await;
+        persist(&shared, writes).await;
         let pause = next.map_or(SLEEP_MAX, |next| (next - shared.clock.now()).clamp(0, SLEEP_MAX));
         tokio::select! {
             () = shared.wake.notified() => {}
@@ -204,7 +200,7 @@ async fn run(shared: Arc<Shared>) {
             _ = stop.wait_for(|stop| *stop) => break,
         }
     }
-    farewell(&shared, sending, unwritten).await;
+    farewell(&shared, sending).await;
 }
 
 /// Hands messages to their senders.
@@ -217,48 +213,62 @@ fn spawn(shared: &Arc<Shared>, permits: &Arc<Semaphore>, sending: &mut JoinSet<F
         sending.spawn(async move {
             let _permit = permits.acquire().await;
             let start = clock.now();
-            let outcome = match sender {
+            let outcome = match &sender {
                 Some(sender) => sender.send(&notification).await,
                 None => Outcome::Failed("the receiver is gone".to_owned()),
             };
-            (notification.id, outcome, (clock.now() - start).max(0))
+            let latency = (clock.now() - start).max(0);
+            warn_of(&notification, sender.as_deref(), &outcome).await;
+            (notification.id, outcome, latency)
         });
     }
 }
 
+/// Says in the log who was not told what, and why.
+async fn warn_of(notification: &Notification, sender: Option<&Sender>, outcome: &Outcome) {
+    let (error, retried) = match outcome {
+        Outcome::Sent => return,
+        Outcome::Retry(error) => (error, true),
+        Outcome::Failed(error) => (error, false),
+    };
+    let address = match sender {
+        Some(sender) => sender.address().await,
+        None => String::new(),
+    };
+    tracing::warn!(
+        target: "watchfire::alerts",
+        receiver = notification.receiver,
+        integration = format!("{}[{}]", sender.map_or("", Sender::kind), notification.integration),
+        address,
+        group = notification.group_key,
+        alerts = notification.alerts.len(),
+        attempt = notification.attempt,
+        retried,
+        error,
+        "a notification was not delivered"
+    );
+}
+
 fn take(shared: &Arc<Shared>, permits: &Arc<Semaphore>, sending: &mut JoinSet<Finished>, finished: Option<Finished>) {
     let Some((id, outcome, latency)) = finished else { return };
-    if let Outcome::Retry(error) | Outcome::Failed(error) = &outcome {
-        tracing::warn!(target: "watchfire::alerts", notification = id, error, "a notification was not delivered");
-    }
     let more = lock(&shared.engine).done(id, &outcome, latency, shared.clock.now());
     spawn(shared, permits, sending, more);
 }
 
-/// Writes down, off the runtime's threads. What could not be written stays and is tried again with what
-/// comes next; the state in memory goes on being right.
-async fn persist(shared: &Arc<Shared>, unwritten: &mut Vec<Write>) {
-    if unwritten.is_empty() {
+/// Writes down, off the runtime's threads. What could not be written waits in the journal; the state in
+/// memory goes on being right.
+async fn persist(shared: &Arc<Shared>, writes: Vec<Write>) {
+    if writes.is_empty() && shared.journal.waiting() == 0 {
         return;
     }
-    let journal = Arc::clone(&shared.journal);
-    let mut writes = std::mem::take(unwritten);
-    let written = tokio::task::spawn_blocking(move || match journal.apply(&writes) {
-        Ok(()) => Ok(()),
-        Err(error) => {
-            // Later writes of a key hold more than earlier ones: the oldest may go.
-            let excess = writes.len().saturating_sub(UNWRITTEN_MAX);
-            drop(writes.drain(..excess));
-            Err((error, writes))
-        }
-    });
-    if let Ok(Err((error, writes))) = written.await {
-        tracing::error!(target: "watchfire::alerts", %error, "cannot write down what was notified");
-        *unwritten = writes;
+    let (journal, now) = (Arc::clone(&shared.journal), shared.clock.now());
+    let written = tokio::task::spawn_blocking(move || journal.write(writes, now)).await;
+    if let Err(error) = written {
+        tracing::error!(target: "watchfire::alerts", %error, "BUG: writing down what was notified panicked");
     }
 }
 
-async fn farewell(shared: &Arc<Shared>, mut sending: JoinSet<Finished>, mut unwritten: Vec<Write>) {
+async fn farewell(shared: &Arc<Shared>, mut sending: JoinSet<Finished>) {
     let all = async {
         while let Some(finished) = sending.join_next().await {
             if let Ok((id, outcome, latency)) = finished {
@@ -268,6 +278,8 @@ async fn farewell(shared: &Arc<Shared>, mut sending: JoinSet<Finished>, mut unwr
         }
     };
     drop(tokio::time::timeout(FAREWELL, all).await);
-    unwritten.extend(lock(&shared.engine).take_writes());
-    persist(shared, &mut unwritten).await;
+    let writes = lock(&shared.engine).take_writes();
+    let (journal, now) = (Arc::clone(&shared.journal), shared.clock.now());
+    // A panic there has been logged; there is nothing left to do but end.
+    drop(tokio::task::spawn_blocking(move || journal.write_last(writes, now)).await);
 }

@@ -60,6 +60,23 @@ impl Sender {
         }
     }
 
+    /// The kind, as in `webhook[0]`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Webhook(_) => "webhook",
+            Self::Log => "log",
+        }
+    }
+
+    /// Where it tells, fit to be shown: neither path nor credentials. Empty where there is no address.
+    pub async fn address(&self) -> String {
+        match self {
+            Self::Webhook(webhook) => webhook.address().await,
+            Self::Log => String::new(),
+        }
+    }
+
     /// Tells. Never panics and always ends, at the latest after the request's time.
     pub async fn send(&self, notification: &Notification) -> Outcome {
         match self {

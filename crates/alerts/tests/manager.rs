@@ -1,5 +1,6 @@
 //! The whole, with a real receiver on loopback: what arrives, what is tried again, what a restart keeps.
 
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -217,6 +218,8 @@ async fn a_receiver_that_is_not_there_does_not_show_its_secret() {
     config.receivers[0].integrations = vec![Integration::Webhook(Box::new(WebhookConfig::to(
         "http://127.0.0.1:1/hook?token=hunter2",
     )))];
+    let log = Log::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
     let manager = Manager::start(&config, options(None)).expect("started");
     manager.send(vec![firing("A")]);
     for _ in 0..500 {
@@ -226,6 +229,22 @@ async fn a_receiver_that_is_not_there_does_not_show_its_secret() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     manager.shutdown().await;
+    let lines = log.lines.lock().expect("no panic").clone();
+    let line = lines
+        .iter()
+        .find(|l| l.contains("was not delivered"))
+        .expect("a warning");
+    for part in [
+        "receiver=r ",
+        "integration=webhook[0] ",
+        "address=http://127.0.0.1:1/… ",
+        "group={}:{alertname=\"A\"} ",
+        "error=",
+        "refused",
+    ] {
+        assert!(line.contains(part), "{part} in {line}");
+    }
+    assert!(!lines.concat().contains("hunter2"), "{lines:?}");
     let delivery = manager.deliveries().remove(0);
     assert_eq!(delivery.status, DeliveryStatus::Retrying);
     assert!(
@@ -233,4 +252,44 @@ async fn a_receiver_that_is_not_there_does_not_show_its_secret() {
         "{}",
         delivery.error
     );
+}
+
+/// Keeps what is logged, a line an event.
+#[derive(Clone, Default)]
+struct Log {
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target().starts_with("watchfire")
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Fields(String);
+        impl tracing::field::Visit for Fields {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                let _ = write!(self.0, "{}={value:?} ", field.name());
+            }
+
+            fn record_str(&mut self, field: &tracing::field::Field, value: &str) {
+                let _ = write!(self.0, "{}={value} ", field.name());
+            }
+        }
+        let mut fields = Fields(String::new());
+        event.record(&mut fields);
+        self.lines.lock().expect("no panic").push(fields.0);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
 }

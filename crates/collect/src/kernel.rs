@@ -15,7 +15,7 @@ mod pci;
 mod xid;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read as _, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -38,6 +38,9 @@ const RECENT_MAX: usize = 256;
 
 /// Processes counted by name; the kills of further ones count as `other`.
 const OOM_SERIES_MAX: usize = 64;
+
+/// Bytes of a line; a longer one is read as several, so that a source without line ends stays within bounds.
+const LINE_MAX: u64 = 1 << 20;
 
 /// Counting needs no source to answer: what was counted is there.
 const DEADLINE: Duration = Duration::from_secs(1);
@@ -245,7 +248,7 @@ pub fn classify_lines(classifier: &Classifier, mut input: impl BufRead, mut outp
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
-        if input.read_until(b'\n', &mut bytes)? == 0 {
+        if input.by_ref().take(LINE_MAX).read_until(b'\n', &mut bytes)? == 0 {
             return output.flush();
         }
         while matches!(bytes.last(), Some(b'\n' | b'\r')) {

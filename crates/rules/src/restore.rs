@@ -130,7 +130,9 @@ impl Memory {
         }
         let window = model::time::DurationText(around.outage_tolerance);
         let expr = format!("{}[{window}]", selector(rule));
-        let outcome = around.engine.instant(&expr, now - 1, &Deadline::never())?;
+        // Up to and with this moment: this run has written nothing yet, and the run before may have died right after it
+        // evaluated this very slot.
+        let outcome = around.engine.instant(&expr, now, &Deadline::never())?;
         let Value::Matrix(series) = outcome.value else {
             return Ok(memory);
         };
@@ -161,7 +163,7 @@ impl Memory {
         };
         if !self.open.contains_key(&before.down_at) {
             // Late enough that a marker after the last sample hides it, early enough that the sample is still seen.
-            let look = (before.down_at + LOOKBACK - 1).min(self.asked_at - 1);
+            let look = (before.down_at + LOOKBACK - 1).min(self.asked_at);
             let outcome = around.engine.instant(&selector(rule), look, &Deadline::never())?;
             let Value::Vector(found) = outcome.value else {
                 return Ok(None);

@@ -40,13 +40,22 @@ impl Report {
 /// Runs every test of a file; rule files are found beside it.
 #[must_use]
 pub fn run_file(path: &Path) -> Report {
-    let file = match RuleTestFile::load(path) {
-        Ok(file) => file,
-        Err(error) => {
-            return Report::failed(vec![error.to_string()]);
-        }
-    };
-    let folder = path.parent().unwrap_or(Path::new("."));
+    match RuleTestFile::load(path) {
+        Ok(file) => run(&file, path.parent().unwrap_or(Path::new("."))),
+        Err(error) => Report::failed(vec![error.to_string()]),
+    }
+}
+
+/// Runs every test of a text; `path` stands in messages, and rule files are found in `folder`.
+#[must_use]
+pub fn run_text(path: &str, text: &str, folder: &Path) -> Report {
+    match RuleTestFile::parse(path, text) {
+        Ok(file) => run(&file, folder),
+        Err(error) => Report::failed(vec![error.to_string()]),
+    }
+}
+
+fn run(file: &RuleTestFile, folder: &Path) -> Report {
     let paths: Vec<PathBuf> = file
         .rule_files
         .iter()
@@ -68,7 +77,7 @@ pub fn run_file(path: &Path) -> Report {
     let mut report = Report::default();
     for test in &file.tests {
         let case = Case {
-            file: &file,
+            file,
             test,
             groups: &groups,
         };

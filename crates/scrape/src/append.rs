@@ -32,10 +32,16 @@ pub struct Outcome {
     pub series_added: u64,
     /// Series that have ended since the last page.
     pub series_ended: u64,
+    /// Samples that relabelling dropped.
+    pub dropped: u64,
     /// Samples left out because a limit was met.
     pub refused: u64,
+    /// Which limit: `sample_limit of 1000`; empty when none was met.
+    pub limit: String,
     /// What met the limit: `label "pod" (812 values)`; empty when nothing did.
     pub culprit: String,
+    /// The same without numbers, so that it stays the same from page to page: `label pod`, `metric x`.
+    pub culprit_name: String,
     /// Samples of a series that stood on the page before, without timestamps to tell them apart.
     pub duplicates: u64,
     /// Samples whose own timestamp lies more than ten minutes after the scrape.
@@ -279,6 +285,7 @@ impl Ingest {
         let shown = self.cache.show(known, time.is_some());
         if time.is_some_and(|t| t > self.latest) {
             outcome.too_new += 1;
+            outcome.dropped += u64::from(line == Line::Dropped);
             return Ok(());
         }
         if !shown.first && time.is_none() && line != Line::Dropped {
@@ -294,7 +301,10 @@ impl Ingest {
                 }
                 Ok(())
             }
-            Line::Dropped => Ok(()),
+            Line::Dropped => {
+                outcome.dropped += 1;
+                Ok(())
+            }
             Line::Note | Line::Refused | Line::Pending => self.unresolved(known, sample, time, pending, outcome),
         }
     }
@@ -311,12 +321,13 @@ impl Ingest {
     ) -> Result<(), Cause> {
         let Some(labels) = self.series_labels(&sample.series)? else {
             self.cache.set(known, Line::Dropped);
+            outcome.dropped += 1;
             return Ok(());
         };
         if let Some(culprit) = culprit::over_label_limits(&labels, &self.job.limits) {
             self.cache.set(known, Line::Refused);
             outcome.refused += 1;
-            outcome.culprit = culprit;
+            culprit.tell(outcome);
             return Ok(());
         }
         self.cache.set(known, Line::Pending);
@@ -384,10 +395,12 @@ impl Ingest {
         outcome.kept = (self.batch.samples.len() + self.batch.timed.len()) as u64;
         if !refused.is_empty() {
             outcome.refused += refused.len() as u64;
-            outcome.culprit = culprit::most_varied(&refused);
+            let mut culprit = culprit::most_varied(&refused, limit);
             if !store_limit.is_empty() {
-                outcome.culprit = format!("{}; {store_limit}", outcome.culprit);
+                culprit.text = format!("{}; {store_limit}", culprit.text);
+                culprit.limit = "the store's limit".to_owned();
             }
+            culprit.tell(outcome);
         }
     }
 

@@ -14,8 +14,11 @@ use crate::job::Job;
 use crate::scraper::Client;
 use crate::target::{DroppedTarget, LocalTarget, Target, TargetStatus, Targets, targets_of};
 
+mod metrics;
+mod notes;
 mod run;
 
+use notes::Notes;
 use run::{Loop, Source};
 
 /// Fetches that may be under way at once.
@@ -67,7 +70,9 @@ struct Entry {
 
 /// What a loop shows of itself.
 struct State {
+    /// Locked before `notes` where both are.
     status: Mutex<TargetStatus>,
+    notes: Mutex<Notes>,
     metadata: Mutex<Arc<MetadataMap>>,
 }
 
@@ -198,6 +203,7 @@ impl Manager {
     fn start(&self, new: Wanted, follows: Option<JoinHandle<()>>) -> Entry {
         let state = Arc::new(State {
             status: Mutex::new(TargetStatus::new(&new.job.name, new.target)),
+            notes: Mutex::default(),
             metadata: Mutex::default(),
         });
         let (order, orders) = watch::channel(Order::Run);
@@ -277,6 +283,7 @@ fn wanted(jobs: Vec<Job>, locals: Vec<LocalTarget>) -> Result<(Vec<Wanted>, Vec<
         let (active, mut gone) = targets_of(&job);
         dropped.append(&mut gone);
         let limit = usize::try_from(job.limits.targets).unwrap_or(usize::MAX);
+        say_unusable(&job, limit, &active);
         for (taken, target) in active.into_iter().enumerate() {
             let (target, source) = match target {
                 Ok(target) if limit == 0 || taken < limit => (target, Source::Http(client.clone())),
@@ -299,6 +306,25 @@ fn wanted(jobs: Vec<Job>, locals: Vec<LocalTarget>) -> Result<(Vec<Wanted>, Vec<
         }
     }
     Ok((wanted, dropped))
+}
+
+/// Says which targets of a job are not scraped at all: a line a reason, not a line a target.
+fn say_unusable(job: &Job, limit: usize, active: &[Result<Target, Error>]) {
+    if limit != 0 && active.len() > limit {
+        let targets = active.len();
+        tracing::warn!(
+            job = job.name,
+            limit = format!("target_limit of {limit}"),
+            targets,
+            refused = targets - limit,
+            "a limit is met: the last targets of this job are not scraped"
+        );
+    }
+    let mut errors = active.iter().filter_map(|target| target.as_ref().err());
+    if let Some(first) = errors.next() {
+        let further = errors.count();
+        tracing::warn!(job = job.name, error = %first, further, "a target cannot be scraped");
+    }
 }
 
 /// Stands for a target that has no address.

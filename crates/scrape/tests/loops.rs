@@ -215,3 +215,52 @@ async fn a_target_without_an_address_is_shown_with_its_reason() {
     assert!(shown.last_error.contains("no address"), "{}", shown.last_error);
     manager.stop().await;
 }
+
+#[tokio::test]
+async fn what_limits_refuse_is_counted_by_target_and_culprit() {
+    let server = Server::start(vec![Reply::page(
+        "x{a=\"1\"} 1\nx{a=\"2\"} 1\nx{a=\"3\"} 1\nx{a=\"1\"} 1\n",
+    )])
+    .await;
+    let (store, manager) = manager();
+    let jobs = vec![
+        job("j", server.address(), "  sample_limit: 1\n"),
+        job("silent", "127.0.0.1:1", ""),
+    ];
+    manager.apply(jobs, vec![]).await.expect("valid");
+    store.until("x", |s| !s.values("x").is_empty()).await;
+    store
+        .until("both seen", |_| {
+            manager.targets().active.iter().all(|t| t.health != Health::Unknown)
+        })
+        .await;
+    let lines: Vec<String> = manager
+        .families()
+        .iter()
+        .flat_map(|f| f.metrics.iter().map(|m| (m.series(&f.name), m.value)))
+        .map(|(labels, value)| {
+            format!(
+                "{} {}",
+                model::labels::SeriesText(&labels),
+                if value > 0.0 { "some" } else { "none" }
+            )
+        })
+        .collect();
+    let address = server.address();
+    let want = [
+        format!(
+            "watchfire_scrape_refused_samples_total{{culprit=\"label a\", instance=\"{address}\", job=\"j\"}} some"
+        ),
+        format!("watchfire_scrape_duplicate_samples_total{{instance=\"{address}\", job=\"j\"}} some"),
+        "watchfire_targets{health=\"up\", job=\"j\"} some".to_owned(),
+        "watchfire_targets{health=\"down\", job=\"j\"} none".to_owned(),
+        "watchfire_targets{health=\"unknown\", job=\"j\"} none".to_owned(),
+        "watchfire_targets{health=\"up\", job=\"silent\"} none".to_owned(),
+        "watchfire_targets{health=\"down\", job=\"silent\"} some".to_owned(),
+        "watchfire_targets{health=\"unknown\", job=\"silent\"} none".to_owned(),
+    ];
+    assert_eq!(lines, want);
+    manager.stop().await;
+    let kept = store.values("scrape_samples_post_metric_relabeling");
+    assert!(kept.contains(&Some(4.0)), "{kept:?}");
+}

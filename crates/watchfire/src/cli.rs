@@ -1,6 +1,6 @@
 //! Every command and flag, defined once: help, parser and reference come from here.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -69,11 +69,22 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The address to listen on.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen_address)]
     pub listen: Option<SocketAddr>,
     /// Allow an address that other machines reach, without authentication.
     #[arg(long)]
     pub insecure: bool,
+}
+
+/// The address of a host name or a number; where a name has several, one that only this machine reaches.
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let found: Vec<SocketAddr> = match text.to_socket_addrs() {
+        Ok(found) => found.collect(),
+        Err(error) => return Err(format!("{error}; give a host and a port, as 127.0.0.1:9900")),
+    };
+    let loopback = found.iter().find(|address| address.ip().is_loopback());
+    let address = loopback.or(found.first()).copied();
+    address.ok_or_else(|| "the name has no address".to_owned())
 }
 
 /// Where the hub keeps its data and whom it tells.
@@ -174,6 +185,9 @@ pub struct CollectArgs {
     /// Read a capture in place of the machine; `-` is standard input.
     #[arg(long, value_name = "FILE")]
     pub from: Option<PathBuf>,
+    /// Print the families as JSON; kernel events always are.
+    #[arg(long)]
+    pub json: bool,
     /// Where to read.
     #[command(flatten)]
     pub paths: PathArgs,
@@ -216,11 +230,11 @@ pub struct QueryArgs {
     /// The expression; `-` reads it from standard input.
     #[arg(allow_hyphen_values = true)]
     pub expr: String,
-    /// The hub or Prometheus to ask.
+    /// The hub or Prometheus to ask; `http://` may be left out.
     #[arg(long, value_name = "ADDRESS", default_value = "http://127.0.0.1:9900")]
     pub url: String,
     /// The moment of an instant query: seconds since the epoch or RFC 3339; now where not given.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     pub time: Option<String>,
     /// Ask for a range that ends now (or at `--time`) and is this long, as `1h`.
     #[arg(long, value_name = "DURATION")]
@@ -273,7 +287,7 @@ pub enum TestKind {
 pub struct TestArgs {
     /// What the files are.
     pub kind: TestKind,
-    /// The files.
+    /// The files; `-` is standard input.
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// Print the results as JSON.

@@ -4,6 +4,7 @@ mod check;
 mod collect;
 mod format;
 mod input;
+mod output;
 mod query;
 mod test;
 
@@ -19,14 +20,17 @@ pub enum Outcome {
     Yes,
     /// The answer is "no": a check failed, an expression does not parse.
     No,
+    /// Some of what was asked about could not be read, which was said; the rest was judged.
+    Unread,
 }
 
 impl Outcome {
-    /// 0 for yes, 1 for no.
+    /// 0 for yes, 1 for no, 2 where the surroundings did not allow an answer to everything.
     pub fn exit_code(self) -> ExitCode {
         match self {
             Self::Yes => ExitCode::SUCCESS,
             Self::No => ExitCode::from(1),
+            Self::Unread => ExitCode::from(2),
         }
     }
 }

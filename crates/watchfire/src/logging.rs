@@ -10,6 +10,8 @@ pub fn start(level: LogLevel, json: bool) {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // Where nobody reads the log, there is nobody to tell about that either.
+        .log_internal_errors(false)
         .with_target(false);
     // A second start, as in tests, keeps the first log.
     let _ = if json {

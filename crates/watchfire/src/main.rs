@@ -9,6 +9,7 @@ mod failure;
 mod logging;
 mod process;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -22,7 +23,8 @@ fn main() -> ExitCode {
     match command::dispatch(cli) {
         Ok(outcome) => outcome.exit_code(),
         Err(error) => {
-            eprint!("{}", failure::render(&error));
+            // A closed pipe takes no message; there is nobody left to tell.
+            let _ = std::io::stderr().write_all(failure::render(&error).as_bytes());
             ExitCode::from(2)
         }
     }

@@ -5,6 +5,7 @@ mod alerting;
 mod demo;
 mod hub;
 mod own_metrics;
+mod reload;
 mod settings;
 mod shipped;
 pub mod sources;

@@ -62,6 +62,13 @@ fn faults_reach_a_webhook_and_a_crash_tells_nothing_twice() {
             .and_then(|v| v.parse().ok())
             .expect("a number")
     };
+    let lost = |hub: &Process| {
+        let rows = hub.query("watchfire_gpu_up{simulated=\"true\", state=\"lost\"}");
+        rows.first()
+            .map(|row| row["metric"].clone())
+            .filter(|labels| labels["UUID"].is_string())
+    };
+    let who = hub.wait_for("the lost GPU's name", lost);
     let (samples, told) = (count(&hub), webhook.named("GpuLost", "firing").len());
     hub.kill();
     let hub = Process::start(&args).wait_ready();
@@ -76,6 +83,17 @@ fn faults_reach_a_webhook_and_a_crash_tells_nothing_twice() {
             .is_empty())
         .then_some(())
     });
+    hub.wait_for("a scrape after the crash", |hub| {
+        (!hub
+            .query("timestamp(watchfire_gpus_present{simulated=\"true\"}) > time() - 10")
+            .is_empty())
+        .then_some(())
+    });
+    assert_eq!(
+        lost(&hub).as_ref(),
+        Some(&who),
+        "a GPU that cannot tell its name any more keeps it"
+    );
     // Long enough for a group that believed itself new to speak.
     std::thread::sleep(Duration::from_secs(20));
     assert_eq!(

@@ -86,7 +86,9 @@ impl Hub {
         if self.ready.load(Ordering::Acquire) {
             Ok(())
         } else {
-            Err(ApiError::unavailable("the store is replaying its log, not ready yet"))
+            Err(ApiError::unavailable(
+                "not ready yet: the store replays its log, or the demonstration's history is being filled in",
+            ))
         }
     }
 }
@@ -125,6 +127,8 @@ pub fn router(hub: Arc<Hub>) -> Site {
             get(move || async move { ready_answer(ready.ready.load(Ordering::Acquire)) }),
         )
         .route("/-/reload", post(move || reload_answer(reload)))
+        .route("/api", any(no_such_api))
+        .route("/api/", any(no_such_api))
         .route("/api/{*rest}", any(no_such_api))
         .fallback(page::page)
         .method_not_allowed_fallback(wrong_method)

@@ -1,4 +1,4 @@
-//! The web page, embedded: files of `ui/dist`, and `index.html` for every address the page itself understands.
+//! The web page, embedded: files of `ui/dist`, and `index.html` for the addresses the page itself understands.
 
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -12,22 +12,26 @@ struct Dist;
 const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; \
      frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
+/// The addresses that the page itself understands, as `ui/src/app.tsx` has them; below the folders, any one.
+const ADDRESSES: [&str; 3] = ["", "alerts", "targets"];
+const FOLDERS: [&str; 3] = ["gpu/", "host/", "runbooks/"];
+
 /// Answers with a file of the page.
 pub async fn page(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    let path = uri.path().strip_prefix('/').unwrap_or("");
+    let name = if is_address(path) { "index.html" } else { path };
+    let Some(file) = Dist::get(name) else {
+        return plain(StatusCode::NOT_FOUND, "there is nothing at this address\n");
+    };
     if !matches!(method, Method::GET | Method::HEAD) {
         return plain(StatusCode::METHOD_NOT_ALLOWED, "pages are read only\n");
     }
-    let path = uri.path().trim_start_matches('/');
-    if let Some(file) = Dist::get(path) {
-        return asset(path, file, &headers);
-    }
-    // A name with an extension is a file that is missing; anything else is an address inside the page.
-    let last = path.rsplit('/').next().unwrap_or("");
-    let is_file = path.starts_with("assets/") || (last.contains('.') && !path.contains('/'));
-    match Dist::get("index.html") {
-        Some(index) if !is_file => asset("index.html", index, &headers),
-        _ => plain(StatusCode::NOT_FOUND, "no such file\n"),
-    }
+    asset(name, file, &headers)
+}
+
+fn is_address(path: &str) -> bool {
+    let below = |folder: &&str| path.strip_prefix(*folder).is_some_and(|name| !name.is_empty());
+    ADDRESSES.contains(&path) || FOLDERS.iter().any(|folder| below(&folder))
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Response {

@@ -140,7 +140,7 @@ export function HostPage(props: { host: string }): JSX.Element {
             { expr: rateOf("node_disk_written_bytes_total", DISKS), legend: (labels) => `${labels["device"]} written` },
           ]} />
         <Panel title="Disk busy" unit="percent" marks={marks()} min={0} max={100} folded="average" absent={absent("node_disk_io_time_seconds_total", "No disk is seen, as in many containers.")}
-          queries={[{ expr: rateOf("node_disk_io_time_seconds_total", DISKS), legend: (labels) => labels["device"] ?? "", scale: 100 }]} />
+          queries={[{ expr: (window) => `clamp_max(${rateOf("node_disk_io_time_seconds_total", DISKS)(window)}, 1)`, legend: (labels) => labels["device"] ?? "", scale: 100 }]} />
         <Panel title="Network" unit="bytes_per_second" marks={marks()} min={0} folded="average" absent={absent("node_network_receive_bytes_total")}
           queries={[
             { expr: rateOf("node_network_receive_bytes_total", NICS), legend: (labels) => `${labels["device"]} received` },
@@ -156,8 +156,8 @@ export function HostPage(props: { host: string }): JSX.Element {
           queries={[{ expr: (window) => `100 * (1 - max by (mountpoint) (${gauge(of("node_filesystem_avail_bytes", FILESYSTEMS), "min")(window)}) / max by (mountpoint) (${gauge(of("node_filesystem_size_bytes", FILESYSTEMS), "last")(window)}))`, legend: (labels) => labels["mountpoint"] ?? "" }]} />
         <Panel title="OOM kills" unit="count" marks={marks()} min={0} folded="count" absent={absent("node_vmstat_oom_kill", "The kernel does not count them.")}
           queries={[
-            { expr: ({ step }) => `increase(${of("node_vmstat_oom_kill")}[${rateWindow(step)}s])`, legend: "all kills" },
-            { expr: ({ step }) => `sum by (process) (increase(${of("watchfire_oom_kills_total")}[${rateWindow(step)}s]))`, legend: (labels) => labels["process"] || "unnamed" },
+            { expr: ({ step }) => `round(increase(${of("node_vmstat_oom_kill")}[${rateWindow(step)}s]))`, legend: "all kills" },
+            { expr: ({ step }) => `round(sum by (process) (increase(${of("watchfire_oom_kills_total")}[${rateWindow(step)}s])))`, legend: (labels) => labels["process"] || "unnamed" },
           ]} />
       </div>
       <Filesystems samples={filesystems.data()} />

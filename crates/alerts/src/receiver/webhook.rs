@@ -60,6 +60,14 @@ impl Webhook {
         }
     }
 
+    /// Scheme, host and port; the rest may be secret and is `…`.
+    pub async fn address(&self) -> String {
+        match client::secret(self.config.url.expose(), &self.config.url_file).await {
+            Ok(url) => masked(&url),
+            Err(_) => format!("the address in {}", self.config.url_file),
+        }
+    }
+
     async fn post(&self, notification: &Notification) -> Result<Response, String> {
         let client = match &self.client {
             Some(client) => client.clone(),
@@ -72,6 +80,15 @@ impl Webhook {
         // The address may hold a secret and is left out of messages.
         request.send().await.map_err(|e| client::chain(&e.without_url()))
     }
+}
+
+fn masked(url: &str) -> String {
+    let Ok(url) = reqwest::Url::parse(url) else {
+        return "an address that cannot be read".to_owned();
+    };
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{host}{port}/…", url.scheme())
 }
 
 fn build(config: &WebhookConfig) -> Result<Client, String> {
@@ -105,4 +122,24 @@ async fn beginning(mut response: Response) -> String {
     bytes.truncate(ANSWER_BYTES_MAX);
     let text = String::from_utf8_lossy(&bytes);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(url: &str, want: &str) {
+        assert_eq!(masked(url), want);
+    }
+
+    #[test]
+    fn an_address_is_shown_without_what_may_be_secret() {
+        check(
+            "https://hooks.example/services/hunter2?token=hunter2",
+            "https://hooks.example/…",
+        );
+        check("http://user:hunter2@[::1]:9000#hunter2", "http://[::1]:9000/…");
+        check("hunter2", "an address that cannot be read");
+    }
 }

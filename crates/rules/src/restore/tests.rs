@@ -52,6 +52,16 @@ fn a_firing_alert_fires_on_since_the_same_moment() {
 }
 
 #[test]
+fn a_crash_right_after_an_alert_fired_restores_it_in_the_same_slot() {
+    let rules = hot("for: 45s");
+    let stage = hot_until(&rules, 45);
+    assert_eq!(stage.told(), "45: 3 fires since 45 until 285");
+    let stage = stage.restart(&rules);
+    assert_eq!(stage.at(45), "3 firing 90 0");
+    assert_eq!(stage.told(), "45: 3 fires since 45 until 285");
+}
+
+#[test]
 fn an_alert_whose_data_comes_late_is_restored_too() {
     let rules = hot("for: 40s");
     let stage = hot_until(&rules, 60).restart(&rules);

@@ -47,8 +47,10 @@ impl Report {
         bytes: usize,
         outcome: &Outcome,
     ) {
-        let (scraped, kept, added) = (outcome.scraped, outcome.kept, outcome.series_added);
-        let values = [1.0, seconds, float(scraped), float(kept), float(added)];
+        // Duplicates and what met a limit count as left over, as in the field.
+        let left = outcome.scraped - outcome.dropped;
+        let (scraped, added) = (outcome.scraped, outcome.series_added);
+        let values = [1.0, seconds, float(scraped), float(left), float(added)];
         self.write(appender, batch, job, &values, float(bytes as u64));
     }
 

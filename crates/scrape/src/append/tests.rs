@@ -227,6 +227,10 @@ fn the_first_of_two_equal_lines_counts() {
     let outcome = t.page(1, "x 1\nx 2\n", &["x 1 @1"]);
     assert_eq!((outcome.duplicates, outcome.scraped), (1, 2));
     assert_eq!(t.page(2, "x 1\nx 2\n", &["x 1 @2"]).duplicates, 1);
+    t.reports = true;
+    t.ingest.ingest_page(2, b"x 1\nx 2\n").unwrap();
+    assert_eq!(t.take()[4], "scrape_samples_post_metric_relabeling 2 @2");
+    t.reports = false;
     t.page(3, "x 1 10\nx 2 20\n", &["x 1 @10", "x 2 @20"]);
 }
 
@@ -298,7 +302,7 @@ fn metric_relabelling_drops_and_renames() {
             "go_x 1\nx{a=\"1\"} 2\n",
             &[&format!("x{{a=\"1\", b=\"1\"}} 2 @{time}")],
         );
-        assert_eq!((outcome.scraped, outcome.kept), (2, 1));
+        assert_eq!((outcome.scraped, outcome.kept, outcome.dropped), (2, 1, 1));
     }
 }
 
@@ -316,6 +320,10 @@ fn over_the_sample_limit_known_series_stay_and_the_culprit_is_named() {
         (outcome.refused, outcome.culprit.as_str()),
         (2, "label \"a\" (2 values)")
     );
+    assert_eq!(
+        (outcome.limit.as_str(), outcome.culprit_name.as_str()),
+        ("sample_limit of 2", "label a")
+    );
     let outcome = t.page(
         3,
         "x{a=\"2\"} 2\nx{a=\"3\"} 3\n",
@@ -332,6 +340,10 @@ fn over_a_label_limit_only_that_series_is_left_out() {
     assert_eq!(
         outcome.culprit,
         "label \"a\" of metric \"x\" has a value of 6 bytes, at most 5 are allowed"
+    );
+    assert_eq!(
+        (outcome.limit.as_str(), outcome.culprit_name.as_str()),
+        ("label_value_length_limit of 5", "label a")
     );
     let mut t = test("  label_limit: 3\n");
     assert_eq!(t.page(1, "x{a=\"1\"} 1\nx 2\n", &["x 2 @1"]).refused, 1);

@@ -8,12 +8,13 @@ use model::{Labels, Millis};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::notes::LimitNews;
 use super::{Order, Shared, State, lock};
 use crate::append::{Ingest, Outcome};
 use crate::error::Error;
 use crate::job::Job;
 use crate::scraper::Client;
-use crate::target::{Health, PageSource};
+use crate::target::{Health, PageSource, TargetStatus};
 
 /// Where a target's pages come from.
 pub(super) enum Source {
@@ -145,6 +146,10 @@ impl Loop {
                 let mut status = lock(&self.state.status);
                 status.health = Health::Down;
                 status.last_error = Error::Panic.to_string();
+                let mut notes = lock(&self.state.notes);
+                if notes.failed(&status.last_error, time) {
+                    tracing::error!(url = %status.target.url, error = %status.last_error, "scrape failed");
+                }
                 None
             }
         }
@@ -194,10 +199,10 @@ async fn local(source: &PageSource, timeout: Millis, page: &mut Vec<u8>) -> Resu
 fn show(state: &State, ingest: &Ingest, time: Millis, seconds: f64, bytes: usize, result: Result<Outcome, Error>) {
     *lock(&state.metadata) = ingest.metadata();
     let mut status = lock(&state.status);
-    let was = status.health;
     status.last_scrape = Some(time);
     status.last_duration_seconds = seconds;
     status.body_bytes = bytes;
+    let mut notes = lock(&state.notes);
     match result {
         Ok(outcome) => {
             status.health = Health::Up;
@@ -206,6 +211,10 @@ fn show(state: &State, ingest: &Ingest, time: Millis, seconds: f64, bytes: usize
             status.stored = outcome.kept;
             status.refused_total += outcome.refused;
             status.duplicates_total += outcome.duplicates;
+            if notes.worked() {
+                tracing::info!(url = %status.target.url, "scrape works again");
+            }
+            say_limits(&status, notes.limits(&outcome, time), &outcome);
             if outcome.refused > 0 {
                 status.culprit = outcome.culprit;
             }
@@ -215,12 +224,32 @@ fn show(state: &State, ingest: &Ingest, time: Millis, seconds: f64, bytes: usize
             status.last_error = error.to_string();
             status.samples = 0;
             status.stored = 0;
+            if notes.failed(&status.last_error, time) {
+                tracing::warn!(url = %status.target.url, error = %status.last_error, "scrape failed");
+            }
         }
     }
-    if was != status.health && status.health == Health::Down {
-        tracing::warn!(url = %status.target.url, error = %status.last_error, "scrape failed");
-    } else if was == Health::Down && status.health == Health::Up {
-        tracing::info!(url = %status.target.url, "scrape works again");
+}
+
+fn say_limits(status: &TargetStatus, news: Option<LimitNews>, outcome: &Outcome) {
+    let url = &status.target.url;
+    match news {
+        Some(LimitNews::Begin) => tracing::warn!(
+            job = status.job,
+            url,
+            limit = outcome.limit,
+            culprit = outcome.culprit,
+            refused = outcome.refused,
+            scraped = outcome.scraped,
+            "a limit is met: samples of this target are left out"
+        ),
+        Some(LimitNews::End) => tracing::info!(
+            job = status.job,
+            url,
+            refused_total = status.refused_total,
+            "the target is within its limits again"
+        ),
+        None => {}
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use serde_json::json;
 
-use super::{Outcome, input};
+use super::{Outcome, input, output};
 use crate::cli::{CheckArgs, CheckKind};
+use crate::failure::Hinted;
 
 /// What is to be said of one file.
 #[derive(Debug, Default)]
@@ -15,13 +16,15 @@ struct Verdict {
     errors: Vec<String>,
     /// What is legal but deserves a look; never a reason to reject.
     remarks: Vec<String>,
+    /// Whether the file could not even be read; `errors` tells why.
+    is_unread: bool,
 }
 
 impl Verdict {
     fn rejected(error: impl std::fmt::Display) -> Self {
         Self {
             errors: vec![error.to_string()],
-            remarks: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -30,39 +33,58 @@ impl Verdict {
     }
 }
 
-/// Judges every file and says so.
+/// Judges every file and says so; a file that cannot be read keeps none of the others from being judged.
 pub fn check(args: &CheckArgs) -> anyhow::Result<Outcome> {
-    let mut all_fine = true;
+    if args.openmetrics && args.kind != CheckKind::Metrics {
+        bail!(Hinted {
+            message: "--openmetrics says how a page of metrics is judged, and these files are none".into(),
+            hint: "leave it out, or use `watchfire check metrics`".into(),
+        });
+    }
+    let mut outcome = Outcome::Yes;
     let mut verdicts = Vec::new();
     for file in &args.files {
-        let verdict = judge(args, file)?;
-        all_fine &= verdict.errors.is_empty();
+        let verdict = judge(args, file).unwrap_or_else(|error| {
+            outcome = Outcome::Unread;
+            Verdict {
+                is_unread: true,
+                ..Verdict::rejected(format_args!("{error:#}"))
+            }
+        });
+        let is_fine = verdict.errors.is_empty();
+        if !is_fine && outcome == Outcome::Yes {
+            outcome = Outcome::No;
+        }
         if args.json {
             verdicts.push(json!({
                 "file": file.display().to_string(),
-                "ok": verdict.errors.is_empty(),
+                "ok": is_fine,
                 "errors": verdict.errors,
                 "remarks": verdict.remarks,
             }));
         } else {
-            print(file, &verdict);
+            print(file, &verdict)?;
         }
     }
     if args.json {
-        println!("{}", serde_json::Value::Array(verdicts));
+        output::line(serde_json::Value::Array(verdicts))?;
     }
-    Ok(Outcome::from(all_fine))
+    Ok(outcome)
 }
 
-fn print(file: &Path, verdict: &Verdict) {
+fn print(file: &Path, verdict: &Verdict) -> anyhow::Result<()> {
     for error in &verdict.errors {
-        eprintln!("{error}");
+        output::remark(error);
     }
     for remark in &verdict.remarks {
-        eprintln!("{}: remark: {remark}", file.display());
+        output::remark(format_args!("{}: remark: {remark}", file.display()));
     }
-    let word = if verdict.errors.is_empty() { "ok" } else { "rejected" };
-    println!("{}: {word}", file.display());
+    let word = match verdict {
+        Verdict { is_unread: true, .. } => "not read",
+        Verdict { errors, .. } if errors.is_empty() => "ok",
+        _ => "rejected",
+    };
+    output::line(format_args!("{}: {word}", file.display()))
 }
 
 fn judge(args: &CheckArgs, file: &Path) -> anyhow::Result<Verdict> {
@@ -91,12 +113,12 @@ fn judge(args: &CheckArgs, file: &Path) -> anyhow::Result<Verdict> {
 fn metrics(name: &str, page: &[u8], openmetrics: bool) -> Verdict {
     match exposition::check_page(page, openmetrics) {
         Ok(remarks) => Verdict {
-            errors: Vec::new(),
             remarks: remarks
                 .remarks
                 .iter()
                 .map(|r| format!("{}: {}", r.metric, r.text))
                 .collect(),
+            ..Verdict::default()
         },
         Err(error) => Verdict::rejected(format!("{name}:{error}")),
     }
@@ -105,12 +127,12 @@ fn metrics(name: &str, page: &[u8], openmetrics: bool) -> Verdict {
 fn rule_file(name: &str, text: &str) -> Verdict {
     match rules::check_text(name, text) {
         Ok(groups) => Verdict {
-            errors: Vec::new(),
             remarks: repeated_rules(&groups),
+            ..Verdict::default()
         },
         Err(errors) => Verdict {
             errors: errors.iter().map(ToString::to_string).collect(),
-            remarks: Vec::new(),
+            ..Verdict::default()
         },
     }
 }

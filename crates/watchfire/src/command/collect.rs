@@ -7,10 +7,13 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use collect::kernel::classify_lines;
 use collect::page::Page;
+use model::number::General;
+use model::{Family, Metric};
+use serde_json::{Value, json};
 use tail::Stop;
 use tail::kmsg::{Boot, Item, Kmsg, Start};
 
-use super::{Outcome, input};
+use super::{Outcome, input, output};
 use crate::cli::{CollectArgs, Source};
 use crate::process::sources::{self, Sources};
 
@@ -25,23 +28,62 @@ pub fn collect(args: &CollectArgs) -> anyhow::Result<Outcome> {
         bail!("--from reads captures of `kernel` only, so far");
     }
     let sources = Sources::of_here(&args.paths, None)?;
-    print(&sources.page_once(page));
+    if args.json {
+        let families: Vec<Value> = sources.families_once(page).iter().filter_map(family).collect();
+        output::line(Value::Array(families))?;
+        return Ok(Outcome::Yes);
+    }
+    let text = sources.page_once(page);
+    output::write(|out| out.write_all(text.as_bytes()))?;
     Ok(Outcome::Yes)
 }
 
-/// Kernel lines in, one JSON object per recognised event out.
+/// A family as JSON; `None` for one without lines, which a page leaves out too.
+fn family(family: &Family) -> Option<Value> {
+    let samples: Vec<Value> = family.metrics.iter().map(sample).collect();
+    (!samples.is_empty()).then(|| {
+        json!({
+            "name": family.name,
+            "type": family.kind.as_str(),
+            "help": family.help,
+            "samples": samples,
+        })
+    })
+}
+
+/// A line as JSON; what JSON has no number for (`NaN`, `+Inf`) is text.
+fn sample(metric: &Metric) -> Value {
+    let labels: serde_json::Map<String, Value> = metric
+        .labels
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), json!(value)))
+        .collect();
+    let value = if metric.value.is_finite() {
+        json!(metric.value)
+    } else {
+        json!(General(metric.value).to_string())
+    };
+    let mut sample = json!({"labels": labels, "value": value});
+    if !metric.suffix.is_empty() {
+        sample["suffix"] = json!(metric.suffix);
+    }
+    sample
+}
+
+/// Kernel lines in, one JSON object per recognised event out, each as it comes.
 fn kernel(args: &CollectArgs) -> anyhow::Result<Outcome> {
     let classifier = sources::classifier()?;
-    let out = std::io::stdout().lock();
-    let written = match args.from.as_deref() {
-        Some(path) => classify_lines(&classifier, input::bytes(path)?.as_slice(), out),
-        None => classify_lines(&classifier, buffered(&args.paths.kmsg)?.as_slice(), out),
-    };
-    match written {
-        // A closed pipe has seen enough.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Outcome::Yes),
-        written => written.map(|()| Outcome::Yes).context("cannot write the events"),
+    match args.from.as_deref() {
+        Some(path) => {
+            let lines = input::lines(path)?;
+            output::write(|out| classify_lines(&classifier, lines, out))?;
+        }
+        None => {
+            let lines = buffered(&args.paths.kmsg)?;
+            output::write(|out| classify_lines(&classifier, lines.as_slice(), out))?;
+        }
     }
+    Ok(Outcome::Yes)
 }
 
 /// What the kernel has in its buffer at present, as its device's records.
@@ -60,9 +102,4 @@ fn buffered(path: &Path) -> anyhow::Result<Vec<u8>> {
         }
     }
     Ok(lines)
-}
-
-/// A closed pipe has seen enough.
-fn print(text: &str) {
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }

@@ -169,19 +169,27 @@ impl Demo {
     /// # Errors
     ///
     /// The store refuses the samples, or the folder cannot be written.
-    pub fn fill_history(&self, appender: &Arc<dyn Appender>, maintain: impl Fn(Millis)) -> anyhow::Result<u64> {
+    pub fn fill_history(
+        &self,
+        appender: &Arc<dyn Appender>,
+        maintain: impl Fn(Millis),
+        stopping: &AtomicBool,
+    ) -> anyhow::Result<u64> {
         let mut samples = 0;
         if self.is_new {
             // One core makes the pages while another reads them.
             let (made, pages) = mpsc::sync_channel(PAGES_AHEAD);
             samples = std::thread::scope(|scope| {
-                let maker = scope.spawn(move || self.make_history(&made));
+                let maker = scope.spawn(move || self.make_history(&made, stopping));
                 let stored = self.store_history(appender, &pages, maintain);
                 // A store that failed takes no more pages; the maker ends by itself.
                 drop(pages);
                 let made = maker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 stored.and_then(|samples| made.map(|()| samples))
             })?;
+            if stopping.load(Ordering::Acquire) {
+                return Ok(samples);
+            }
             let early = self.epoch - SystemClock.now();
             std::thread::sleep(Duration::from_millis(early.clamp(0, LEAD).unsigned_abs()));
             // Written last: a process that was killed on the way fills in again.
@@ -198,10 +206,10 @@ impl Demo {
     }
 
     /// Makes the pages of each step of the history, with the clock turned by hand.
-    fn make_history(&self, made: &mpsc::SyncSender<Step>) -> anyhow::Result<()> {
+    fn make_history(&self, made: &mpsc::SyncSender<Step>, stopping: &AtomicBool) -> anyhow::Result<()> {
         let mut tree = self.tree().in_place();
         let mut time = self.epoch - HISTORY;
-        while time < self.epoch {
+        while time < self.epoch && !stopping.load(Ordering::Acquire) {
             if !GAP.contains(&(time - self.epoch)) {
                 self.clock.at.store(time, Ordering::Release);
                 self.controls.set_time_ms(Some(time));

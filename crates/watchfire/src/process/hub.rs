@@ -4,7 +4,7 @@
 //! its log while the page is served already; then the demonstration's history; then scrapes and rules, and `/-/ready` says yes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -17,6 +17,7 @@ use web::{Hub, HubStatus};
 
 use super::alerting::Bridge;
 use super::demo::Demo;
+use super::reload::Reloads;
 use super::settings::{Loaded, Settings};
 use super::sources::{self, GPU_INVENTORY, LOCAL_JOBS, Sources};
 use super::{own_metrics, store};
@@ -44,6 +45,8 @@ struct Parts {
     rules: Arc<rules::Manager>,
     alerts: alerts::Manager,
     machines: Vec<LocalMachine>,
+    reloads: Reloads,
+    own_metrics: OnceLock<Arc<dyn Fn() -> String + Send + Sync>>,
 }
 
 /// Runs until asked to end.
@@ -92,6 +95,8 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         rules,
         alerts,
         machines,
+        reloads: Reloads::begun(clock.now()),
+        own_metrics: OnceLock::new(),
     });
     let hub = Arc::new(page_parts(&parts, &loaded, engine, &db, clock, demo.is_some()));
 
@@ -104,13 +109,23 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
     let stopping = Arc::new(AtomicBool::new(false));
     let begun = {
         let (db, demo, appender) = (Arc::clone(&db), demo.clone(), Arc::clone(&appender));
-        tokio::task::spawn_blocking(move || fill(&db, demo.as_ref(), &appender))
+        let stopping = Arc::clone(&stopping);
+        tokio::task::spawn_blocking(move || fill(&db, demo.as_ref(), &appender, &stopping))
     };
-    begun.await.context("the start ended early")??;
+    let mut serving = serving;
+    tokio::select! {
+        begun = begun => begun.context("the start ended early")??,
+        served = &mut serving => {
+            // Asked to end before it had begun.
+            stopping.store(true, Ordering::Release);
+            return served.context("the server's task ended early")?.context("the listener failed");
+        }
+    }
     if let Some(demo) = demo {
         demo.play()?;
     }
     parts.apply(loaded).await?;
+    tokio::spawn(reload_at_hangup(Arc::clone(&hub)));
     let workers = [
         repeat("rules", Arc::clone(&stopping), rules_turn(Arc::clone(&parts)))?,
         repeat("store", Arc::clone(&stopping), maintenance_turn(Arc::clone(&db)))?,
@@ -134,11 +149,16 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
 }
 
 /// Replays the log and fills in the demonstration's history: all that must be there before the first rule is evaluated.
-fn fill(db: &Arc<tsdb::Db>, demo: Option<&Arc<Demo>>, appender: &Arc<dyn Appender>) -> anyhow::Result<()> {
+fn fill(
+    db: &Arc<tsdb::Db>,
+    demo: Option<&Arc<Demo>>,
+    appender: &Arc<dyn Appender>,
+    stopping: &AtomicBool,
+) -> anyhow::Result<()> {
     store::wait_replayed(db)?;
     let Some(demo) = demo else { return Ok(()) };
     let begun = std::time::Instant::now();
-    let samples = demo.fill_history(appender, |now| store::maintain(db, now))?;
+    let samples = demo.fill_history(appender, |now| store::maintain(db, now), stopping)?;
     if samples > 0 {
         tracing::info!(
             samples,
@@ -201,6 +221,19 @@ impl Parts {
     fn local_targets(&self, loaded: &Loaded) -> Vec<LocalTarget> {
         let interval = loaded.config.global.scrape_interval;
         let mut out = Vec::new();
+        if let Some(own) = self.own_metrics.get().map(Arc::clone) {
+            let host = sources::host_name();
+            out.push(LocalTarget {
+                job: Job {
+                    interval,
+                    timeout: interval.min(10_000),
+                    ..Job::new("watchfire")
+                },
+                labels: Labels::from_pairs([("job", "watchfire"), ("instance", &host)]),
+                url: "in this process/metrics".to_owned(),
+                page: Arc::new(move || Ok(own().into_bytes())),
+            });
+        }
         for machine in &self.machines {
             for (name, page, path) in LOCAL_JOBS {
                 let sources = Arc::clone(&machine.sources);
@@ -230,7 +263,8 @@ fn page_parts(
     clock: Arc<dyn Clock>,
     demo: bool,
 ) -> Hub {
-    let (counted, measured) = (Arc::clone(db), Arc::clone(db));
+    let counted = Arc::clone(db);
+    let own = own_page(parts, db);
     let reloaded = Arc::clone(parts);
     let handle = tokio::runtime::Handle::current();
     // One reload at a time; a second one waits for the first.
@@ -242,15 +276,14 @@ fn page_parts(
         targets: parts.targets.clone(),
         rules: Arc::clone(&parts.rules),
         alerts: parts.alerts.clone(),
-        own_metrics: Box::new(move || {
-            let mut families = own_metrics::families(env!("CARGO_PKG_VERSION"));
-            families.extend(store::families(&measured));
-            exposition::write_page(&families, Format::Text)
-        }),
+        own_metrics: Box::new(move || own()),
         reload: Box::new(move || {
             let _one = one.lock().unwrap_or_else(PoisonError::into_inner);
-            let loaded = reloaded.settings.load().map_err(|e| format!("{e:#}"))?;
-            handle.block_on(reloaded.apply(loaded)).map_err(|e| format!("{e:#}"))
+            let outcome = reloaded
+                .settings
+                .load()
+                .and_then(|loaded| handle.block_on(reloaded.apply(loaded)));
+            reloaded.reloads.note(outcome, SystemClock.now())
         }),
         series_count: Box::new(move || store::series(&counted)),
         ready: AtomicBool::new(false),
@@ -271,6 +304,39 @@ fn page_parts(
                 .unwrap_or(web::hub::QUERIES_AT_ONCE)
                 .max(1),
         )),
+    }
+}
+
+/// The page of this hub's own metrics; the hub scrapes it like any other.
+fn own_page(parts: &Arc<Parts>, db: &Arc<tsdb::Db>) -> Arc<dyn Fn() -> String + Send + Sync> {
+    // The page belongs to the parts, so it must not keep them alive.
+    let (weak, measured) = (Arc::downgrade(parts), Arc::clone(db));
+    let page: Arc<dyn Fn() -> String + Send + Sync> = Arc::new(move || {
+        let mut families = own_metrics::families(env!("CARGO_PKG_VERSION"));
+        families.extend(store::families(&measured));
+        if let Some(parts) = weak.upgrade() {
+            families.extend(parts.targets.families());
+            families.extend(parts.reloads.families());
+        }
+        exposition::write_page(&families, Format::Text)
+    });
+    Arc::clone(parts.own_metrics.get_or_init(|| page))
+}
+
+/// Takes the configuration anew whenever the process gets SIGHUP, as the field's servers do.
+async fn reload_at_hangup(hub: Arc<Hub>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut hangups = match signal(SignalKind::hangup()) {
+        Ok(hangups) => hangups,
+        Err(error) => {
+            tracing::warn!(%error, "cannot listen for SIGHUP; POST /-/reload still takes the configuration anew");
+            return;
+        }
+    };
+    while hangups.recv().await.is_some() {
+        let hub = Arc::clone(&hub);
+        // What came of it is in the log.
+        let _ = tokio::task::spawn_blocking(move || (hub.reload)()).await;
     }
 }
 

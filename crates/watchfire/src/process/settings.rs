@@ -191,7 +191,7 @@ impl Settings {
                 message: "both --webhook and an Alertmanager configuration say where alerts go".into(),
                 hint: "leave one of them out".into(),
             }),
-            (Some(url), None) => Ok(alerts::config_for_webhook(url)),
+            (Some(url), None) => Ok(alerts::config_for_webhook(url)?),
             (None, Some(config)) => Ok(config.clone()),
             (None, None) => Ok(alerts::default_config()),
         }

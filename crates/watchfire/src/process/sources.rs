@@ -9,7 +9,7 @@ use collect::kernel::{Classifier, Kernel, PATTERNS};
 use collect::page::Page;
 use collect::{Machine, Paths, State};
 use exposition::Format;
-use model::{Clock, Millis, SystemClock};
+use model::{Clock, Family, Millis, SystemClock};
 use tail::Stop;
 use tail::kmsg::{Boot, Item, Kmsg, Start};
 
@@ -83,7 +83,12 @@ impl Sources {
 
     /// The same for a process that prints it and ends: where the GPUs need a second look, it is taken a second later.
     pub fn page_once(&self, page: Page) -> String {
-        exposition::write_page(&self.machine.page_once(page, std::thread::sleep), Format::Text)
+        exposition::write_page(&self.families_once(page), Format::Text)
+    }
+
+    /// The families of that page.
+    pub fn families_once(&self, page: Page) -> Vec<Family> {
+        self.machine.page_once(page, std::thread::sleep)
     }
 }
 

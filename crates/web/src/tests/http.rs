@@ -93,17 +93,12 @@ async fn a_form_that_is_too_large_is_refused() {
 #[tokio::test]
 async fn the_page_answers_for_its_addresses_and_files() {
     let stage = Stage::new().await;
-    for path in ["/assets/missing.js", "/missing.js", "/favicon.gif"] {
-        let answer = stage.get(path).await;
-        assert_eq!(answer.status, 404, "{path}");
-        assert!(answer.header("content-security-policy").is_some(), "{path}");
-    }
-    assert_eq!(stage.send("POST", "/alerts", "", "").await.status, 405);
     let index = stage.get("/").await;
     if index.status == 404 {
         eprintln!("skipped: ui/dist is not built");
         return;
     }
+    assert_eq!(stage.send("POST", "/alerts", "", "").await.status, 405);
     for path in [
         "/",
         "/gpu/GPU-1",
@@ -131,6 +126,43 @@ async fn the_page_answers_for_its_addresses_and_files() {
     assert_eq!(stage.send("GET", "/", &known("\"y\""), "").await.status, 200);
     let packed = stage.send("GET", "/", "Accept-Encoding: gzip\r\n", "").await;
     assert_eq!(packed.header("content-encoding"), Some("gzip"));
+}
+
+#[tokio::test]
+async fn an_unknown_address_is_not_there() {
+    let stage = Stage::new().await;
+    for path in [
+        "/assets/missing.js",
+        "/missing.js",
+        "/favicon.gif",
+        "/nope",
+        "/graph",
+        "/alerts/",
+        "/alerts/x",
+        "/gpu",
+        "/gpu/",
+        "//alerts",
+        "/-/nope",
+        "/metrics/x",
+        "/federate",
+    ] {
+        let answer = stage.get(path).await;
+        assert_eq!(
+            (answer.status, answer.header("content-type")),
+            (404, Some("text/plain; charset=utf-8")),
+            "{path}"
+        );
+        assert!(answer.header("content-security-policy").is_some(), "{path}");
+        assert_eq!(stage.send("POST", path, "", "").await.status, 404, "{path}");
+    }
+    for path in ["/api", "/api/", "/api/v1", "/api/v1/nope", "/api/v2/alerts/groups/x"] {
+        let answer = stage.get(path).await;
+        assert_eq!(
+            (answer.status, answer.header("content-type")),
+            (404, Some("application/json")),
+            "{path}"
+        );
+    }
 }
 
 #[tokio::test]
