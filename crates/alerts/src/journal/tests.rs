@@ -166,3 +166,32 @@ fn the_end_does_not_wait_for_the_pause() {
     journal.write_last(written("b"), 1_001);
     assert_eq!(journal.waiting(), 0);
 }
+
+/// A real file system without room, where there is one to be had: `WATCHFIRE_SMALL_DISK` names a folder on it.
+#[test]
+fn a_real_disk_that_was_full_is_written_to_again() {
+    let Some(folder) = std::env::var_os("WATCHFIRE_SMALL_DISK").map(PathBuf::from) else {
+        println!("skipped: WATCHFIRE_SMALL_DISK is not set");
+        return;
+    };
+    let (journal, _) = Journal::open(Some(&folder)).expect("opened");
+    let ballast = folder.join("ballast");
+    let mut file = std::fs::File::create(&ballast).expect("made");
+    while std::io::Write::write_all(&mut file, &[1; 4096]).is_ok() {}
+    let large = |id| Write::Delivery(id, Some("x".repeat(10_000)));
+    let mut now: Millis = 0;
+    while journal.waiting() == 0 {
+        now += 1_000;
+        journal.write((0..50).map(|i| large(i + now.unsigned_abs())).collect(), now);
+        assert!(now < 100_000, "the disk is too large");
+    }
+    journal.write(vec![large(1)], now + 5_000);
+    assert!(journal.waiting() > 1);
+    std::fs::remove_file(&ballast).expect("removed");
+    drop(file);
+    journal.write(written("after"), now + 200_000);
+    assert_eq!(journal.waiting(), 0);
+    drop(journal);
+    let (_, known) = Journal::open(Some(&folder)).expect("opened again");
+    assert_eq!(known.entries.len(), 1);
+}
