@@ -31,7 +31,7 @@ pub async fn page(method: Method, uri: Uri, headers: HeaderMap) -> Response {
 
 fn is_address(path: &str) -> bool {
     let below = |folder: &&str| path.strip_prefix(*folder).is_some_and(|name| !name.is_empty());
-    ADDRESSES.contains(&path) || FOLDERS.iter().any(|folder| below(&folder))
+    ADDRESSES.contains(&path) || FOLDERS.iter().any(below)
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Response {

@@ -144,6 +144,50 @@ fn a_full_disk_is_tried_ever_more_rarely_and_never_given_up() {
     assert_eq!(journal.waiting(), 0);
 }
 
+/// Counts what is logged.
+#[derive(Clone, Default)]
+struct Lines(Arc<AtomicUsize>);
+
+impl tracing::Subscriber for Lines {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target() == "watchfire::alerts"
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn a_full_disk_is_logged_when_it_begins_and_when_it_ends() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(lines.clone());
+    let count = || lines.0.load(Ordering::SeqCst);
+    let disk = Disk::default();
+    let (journal, _) = disk.journal();
+    disk.set_full(true);
+    for second in 0..600 {
+        journal.write(written("a"), second * 1_000);
+    }
+    assert_eq!(count(), 1);
+    disk.set_full(false);
+    journal.write(written("b"), 700_000);
+    journal.write(written("c"), 700_001);
+    assert_eq!(count(), 2);
+}
+
 #[test]
 fn what_waits_is_bounded_and_the_newest_stays() {
     let disk = Disk::default();
@@ -165,4 +209,33 @@ fn the_end_does_not_wait_for_the_pause() {
     disk.set_full(false);
     journal.write_last(written("b"), 1_001);
     assert_eq!(journal.waiting(), 0);
+}
+
+/// A real file system without room, where there is one to be had: `WATCHFIRE_SMALL_DISK` names a folder on it.
+#[test]
+fn a_real_disk_that_was_full_is_written_to_again() {
+    let Some(folder) = std::env::var_os("WATCHFIRE_SMALL_DISK").map(PathBuf::from) else {
+        println!("skipped: WATCHFIRE_SMALL_DISK is not set");
+        return;
+    };
+    let (journal, _) = Journal::open(Some(&folder)).expect("opened");
+    let ballast = folder.join("ballast");
+    let mut file = std::fs::File::create(&ballast).expect("made");
+    while std::io::Write::write_all(&mut file, &[1; 4096]).is_ok() {}
+    let large = |id| Write::Delivery(id, Some("x".repeat(10_000)));
+    let mut now: Millis = 0;
+    while journal.waiting() == 0 {
+        now += 1_000;
+        journal.write((0..50).map(|i| large(i + now.unsigned_abs())).collect(), now);
+        assert!(now < 100_000, "the disk is too large");
+    }
+    journal.write(vec![large(1)], now + 5_000);
+    assert!(journal.waiting() > 1);
+    std::fs::remove_file(&ballast).expect("removed");
+    drop(file);
+    journal.write(written("after"), now + 200_000);
+    assert_eq!(journal.waiting(), 0);
+    drop(journal);
+    let (_, known) = Journal::open(Some(&folder)).expect("opened again");
+    assert_eq!(known.entries.len(), 1);
 }
