@@ -227,6 +227,8 @@ impl Parts {
                 job: Job {
                     interval,
                     timeout: interval.min(10_000),
+                    // What it says of targets names them by their own labels.
+                    honor_labels: true,
                     ..Job::new("watchfire")
                 },
                 labels: Labels::from_pairs([("job", "watchfire"), ("instance", &host)]),
