@@ -26,6 +26,15 @@ fn hub_of(agent: &Process, data: &tempfile::TempDir) -> Process {
     .wait_ready()
 }
 
+/// The target that is not the hub itself.
+fn box_target(targets: &serde_json::Value) -> &serde_json::Value {
+    let active = targets["data"]["activeTargets"].as_array().expect("a list");
+    active
+        .iter()
+        .find(|t| t["scrapePool"] == "box")
+        .expect("the agent is a target")
+}
+
 #[test]
 fn an_agent_and_a_hub_give_what_one_process_gives() {
     let data = tempfile::tempdir().expect("a temporary folder");
@@ -35,29 +44,26 @@ fn an_agent_and_a_hub_give_what_one_process_gives() {
         Some(hub.query("node_memory_MemTotal_bytes")).filter(|r| !r.is_empty())
     });
     assert_eq!(rows[0]["metric"]["job"], "box");
-    assert_eq!(hub.query("up")[0]["value"][1], "1");
+    assert_eq!(hub.query("up{job=\"box\"}")[0]["value"][1], "1");
     let targets = hub.json("/api/v1/targets");
-    assert_eq!(targets["data"]["activeTargets"][0]["health"], "up", "{targets}");
+    assert_eq!(box_target(&targets)["health"], "up", "{targets}");
 
     // The agent goes: the target is down with its reason, its series end, nothing is a zero.
     let address = agent.address;
     agent.kill();
     hub.wait_for("the target to be down", |hub| {
-        (hub.query("up == 0").len() == 1).then_some(())
+        (hub.query("up{job=\"box\"} == 0").len() == 1).then_some(())
     });
     assert!(
         hub.query("node_memory_MemTotal_bytes").is_empty(),
         "a series whose target is gone has ended"
     );
     let targets = hub.json("/api/v1/targets");
-    let error = targets["data"]["activeTargets"][0]["lastError"]
-        .as_str()
-        .unwrap_or("")
-        .to_owned();
+    let error = box_target(&targets)["lastError"].as_str().unwrap_or("").to_owned();
     assert!(!error.is_empty(), "{targets}");
     let _again = Process::start_on(address.port(), &["agent"]).wait_ready();
     hub.wait_for("the target to come back", |hub| {
-        (hub.query("up == 1").len() == 1).then_some(())
+        (hub.query("up{job=\"box\"} == 1").len() == 1).then_some(())
     });
 }
 
