@@ -64,7 +64,7 @@ const byName = new Intl.Collator("en", { numeric: true }).compare;
 export function Fleet(): JSX.Element {
   const values = poll((signal) => api.query(GPU_VALUES, signal), REFRESH_MS);
   const hostValues = poll((signal) => api.query(HOST_VALUES, signal), REFRESH_MS);
-  const up = poll((signal) => api.query("up", signal), REFRESH_MS);
+  const up = poll((signal) => api.query('up{job!="watchfire"}', signal), REFRESH_MS);
 
   const [store, setStore] = createStore<{ gpus: Gpu[]; readings: Record<string, Readings>; hosts: HostRow[] }>({ gpus: [], readings: {}, hosts: [] });
   createEffect(() => setStore("gpus", reconcile(gpus(), { key: "key" })));
