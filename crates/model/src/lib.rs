@@ -7,6 +7,7 @@
 //! value ([`Millis`]); only the binary and the sources read a [`Clock`].
 
 pub mod family;
+pub mod histogram;
 pub mod labels;
 pub mod matcher;
 pub mod number;
@@ -17,9 +18,10 @@ pub mod text;
 pub mod time;
 
 pub use family::{Family, Kind, Metric};
+pub use histogram::{BucketSpan, Histogram, ResetHint};
 pub use labels::{Labels, LabelsBuilder, METRIC_NAME};
 pub use matcher::{MatchOp, Matcher};
 pub use query::{Deadline, QueryEngine, QueryError, QueryOutcome, Value};
 pub use sample::{Column, STALE_NAN_BITS, Sample, is_stale, stale_nan};
-pub use store::{Appended, Appender, Batch, Queryable, SeriesId, StoreError, StoredSeries, TargetId};
+pub use store::{Appended, Appender, Batch, Exemplar, Queryable, SeriesId, StoreError, StoredSeries, TargetId};
 pub use time::{Clock, Millis, SystemClock};

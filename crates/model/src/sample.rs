@@ -1,5 +1,8 @@
 //! Samples: a value at a moment, and the marker that says a series has ended.
 
+use std::sync::Arc;
+
+use crate::histogram::Histogram;
 use crate::time::Millis;
 
 /// The bits of the NaN that means "this series is gone"; any other NaN is a value.
@@ -28,26 +31,51 @@ pub struct Sample {
 
 /// A run of samples of one series as two columns of equal length, times ascending and distinct.
 ///
-/// Native histograms will get a third column beside these (the chunk kind is reserved in `tsdb`).
+/// A run in which native histograms occur has a third column of the same length; elsewhere that column is empty.
+/// Where it holds a histogram, the value beside it is that histogram's sum (so the staleness marker stays one).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Column {
     /// Moments, in milliseconds.
     pub times: Vec<Millis>,
     /// Values, staleness markers included.
     pub values: Vec<f64>,
+    /// Native histograms; empty when the run has none.
+    pub histograms: Vec<Option<Arc<Histogram>>>,
 }
 
 impl Column {
+    /// A run of plain values.
+    #[must_use]
+    pub fn of(times: Vec<Millis>, values: Vec<f64>) -> Self {
+        Self {
+            times,
+            values,
+            histograms: Vec::new(),
+        }
+    }
+
     /// Forgets the samples and keeps the memory.
     pub fn clear(&mut self) {
         self.times.clear();
         self.values.clear();
+        self.histograms.clear();
     }
 
     /// Adds a sample at the end.
     pub fn push(&mut self, time: Millis, value: f64) {
         self.times.push(time);
         self.values.push(value);
+        if !self.histograms.is_empty() {
+            self.histograms.push(None);
+        }
+    }
+
+    /// Adds a native histogram at the end.
+    pub fn push_histogram(&mut self, time: Millis, histogram: Arc<Histogram>) {
+        self.histograms.resize(self.times.len(), None);
+        self.times.push(time);
+        self.values.push(histogram.sum);
+        self.histograms.push(Some(histogram));
     }
 
     /// Number of samples.

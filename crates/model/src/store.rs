@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::histogram::Histogram;
 use crate::labels::Labels;
 use crate::matcher::Matcher;
 use crate::sample::Column;
@@ -45,6 +46,23 @@ pub struct Batch {
     pub samples: Vec<(SeriesId, f64)>,
     /// Samples that came with a timestamp of their own.
     pub timed: Vec<(SeriesId, Millis, f64)>,
+    /// Native histograms, at the batch's time where they have none of their own.
+    pub histograms: Vec<(SeriesId, Option<Millis>, Arc<Histogram>)>,
+    /// When a counter began, as its exporter says: a zero is stored there if the series has no sample at or after it.
+    pub created: Vec<(SeriesId, Millis)>,
+    /// Examples of observations.
+    pub exemplars: Vec<(SeriesId, Exemplar)>,
+}
+
+/// An example of an observation: a value with labels that lead to its trace or log line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exemplar {
+    /// Where it leads, such as `trace_id`.
+    pub labels: Labels,
+    /// The value observed.
+    pub value: f64,
+    /// When; the batch's time where the page gave none.
+    pub time: Millis,
 }
 
 /// What became of a batch.

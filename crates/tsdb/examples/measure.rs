@@ -215,6 +215,7 @@ fn store(servers: u64, hours: u64) -> Result<(), Box<dyn std::error::Error>> {
         batches.push(Batch {
             samples,
             timed: Vec::new(),
+            ..Default::default()
         });
     }
     let rounds = (hours * 3600 * 1000) as i64 / STEP;

@@ -174,6 +174,7 @@ fn copy_series(chunks: &[(&Block, crate::block::ChunkRef)], writer: &mut BlockWr
         let mut column = Column {
             times: block.columns.times(chunk.column)?,
             values: Vec::new(),
+            ..Default::default()
         };
         let decoded = codec::decode(block.chunk(*chunk)?, &mut scratch, &mut column.values);
         if decoded.is_none() || column.values.len() != column.times.len() {

@@ -233,6 +233,7 @@ fn merge_tail(into: &mut Column, start: usize, part: &Column) {
     let mut tail = Column {
         times: into.times.split_off(start),
         values: into.values.split_off(start),
+        ..Default::default()
     };
     merge(&mut tail, part);
     clip(&tail, Millis::MIN, Millis::MAX, into);

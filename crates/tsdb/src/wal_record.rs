@@ -343,6 +343,7 @@ mod tests {
             let batch = Batch {
                 samples,
                 timed: Vec::new(),
+                ..Default::default()
             };
             let mut frames = Frames::new();
             layouts.put(

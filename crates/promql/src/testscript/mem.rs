@@ -206,6 +206,7 @@ mod tests {
         let batch = |samples: Vec<(SeriesId, f64)>| Batch {
             samples,
             timed: Vec::new(),
+            ..Default::default()
         };
         for (time, value) in [(20, 2.0), (10, 1.0), (20, 3.0)] {
             store.append(target, time, &batch(vec![(id, value)])).expect("memory");

@@ -560,6 +560,7 @@ fn duplicates_and_latecomers_are_counted() {
         let batch = Batch {
             samples,
             timed: Vec::new(),
+            ..Default::default()
         };
         db.append(target, time, &batch).unwrap()
     };
@@ -573,6 +574,7 @@ fn duplicates_and_latecomers_are_counted() {
         let batch = Batch {
             samples: Vec::new(),
             timed: vec![(id, time, value)],
+            ..Default::default()
         };
         db.append(target, time, &batch).unwrap()
     };
@@ -603,6 +605,7 @@ fn a_forgotten_series_is_unknown() {
     let batch = Batch {
         samples: vec![(old, 2.0)],
         timed: Vec::new(),
+        ..Default::default()
     };
     let target = driver.db.target(&target(0));
     let done = driver.db.append(target, START + 9 * HOUR, &batch).unwrap();
@@ -674,6 +677,7 @@ fn readers_and_a_writer_and_maintenance_get_along() {
         let batch = Batch {
             samples: ids.iter().map(|&id| (id, round as f64)).collect(),
             timed: Vec::new(),
+            ..Default::default()
         };
         assert_eq!(db.append(target, time, &batch).unwrap().accepted, 9);
         if round % 100 == 0 {

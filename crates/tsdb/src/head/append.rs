@@ -107,6 +107,7 @@ impl Head {
         let batch = Batch {
             samples: samples.unwrap_or_else(|| batch.samples.clone()),
             timed: own.unwrap_or_else(|| batch.timed.clone()),
+            ..Default::default()
         };
         Judged {
             batch: Some(batch),

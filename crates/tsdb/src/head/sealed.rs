@@ -67,6 +67,7 @@ pub(super) fn by_span(mut column: Column) -> Vec<Sealed> {
         let later = Column {
             times: column.times.split_off(n),
             values: column.values.split_off(n),
+            ..Default::default()
         };
         runs.push(Sealed::inline(&column));
         column = later;
