@@ -16,8 +16,10 @@ mod events;
 mod field;
 mod identity;
 mod inventory;
+mod occupants;
 mod pci;
 mod question;
+mod reading;
 mod throttle;
 mod watcher;
 

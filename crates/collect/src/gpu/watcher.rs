@@ -8,8 +8,10 @@ use model::{Clock, Millis};
 use nvml::{Device, GpmSample, Nvml};
 
 use super::driver_error;
-use super::identity::Identity;
+use super::identity::{self, Identity};
+use super::occupants;
 use super::question::{GPM, QUESTIONS};
+use super::reading::{Absence, GpuProcess, GpuState, Instance, Reading};
 use super::throttle::Throttle;
 use crate::Error;
 use crate::desk::{Desk, Order};
@@ -22,61 +24,6 @@ const GPM_SPAN_MS: Millis = 100;
 
 /// Errors of one round beyond this many say nothing new.
 const ERRORS_MAX: usize = 4;
-
-/// How it stands with a GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GpuState {
-    /// It answers.
-    Ok,
-    /// It has fallen off the bus.
-    Lost,
-    /// It answers no more until it is reset.
-    ResetRequired,
-    /// It did not answer in time.
-    Hung,
-    /// It answers nothing, for another reason.
-    Failed,
-    /// The driver does not count it any more.
-    Missing,
-}
-
-impl GpuState {
-    /// The word in `watchfire_gpu_up{state}`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Lost => "lost",
-            Self::ResetRequired => "reset_required",
-            Self::Hung => "hung",
-            Self::Failed => "failed",
-            Self::Missing => "missing",
-        }
-    }
-}
-
-/// What a GPU answered.
-#[derive(Debug)]
-pub struct Reading {
-    pub identity: Identity,
-    pub state: GpuState,
-    /// The driver's numbers by word; empty unless the state is [`GpuState::Ok`].
-    pub numbers: HashMap<&'static str, f64>,
-    pub throttle: Throttle,
-    pub errors: Vec<Error>,
-}
-
-impl Reading {
-    /// Of a GPU that answered nothing.
-    pub fn without(identity: Identity, state: GpuState) -> Self {
-        Self {
-            identity,
-            state,
-            numbers: HashMap::new(),
-            throttle: Throttle::default(),
-            errors: Vec::new(),
-        }
-    }
-}
 
 /// Stands by one GPU.
 pub struct Watcher {
@@ -164,7 +111,21 @@ struct Asker {
     /// Answers that are kept for a while.
     slow: Vec<(&'static str, f64)>,
     slow_at: Option<Millis>,
+    slow_absent: Vec<(&'static str, Absence)>,
+    /// Names of the board, by word.
+    texts: HashMap<&'static str, String>,
+    /// The newest sample of the processes' utilisation, in the driver's microseconds.
+    sampled_us: u64,
     throttle: Throttle,
+}
+
+/// What one round found.
+#[derive(Default)]
+struct Found {
+    numbers: HashMap<&'static str, f64>,
+    absent: Vec<(&'static str, Absence)>,
+    processes: Option<Vec<GpuProcess>>,
+    instances: Vec<Instance>,
 }
 
 impl Asker {
@@ -190,6 +151,9 @@ impl Asker {
             gpm_numbers: Vec::new(),
             slow: Vec::new(),
             slow_at: None,
+            slow_absent: Vec::new(),
+            texts: HashMap::new(),
+            sampled_us: 0,
             throttle: Throttle::default(),
         }
     }
@@ -203,12 +167,12 @@ impl Asker {
 
     fn round(&mut self, now: Millis) -> Reading {
         let mut errors = Vec::new();
-        let result = self.numbers(now, &mut errors);
+        let result = self.ask(now, &mut errors);
         self.look(now);
         errors.truncate(ERRORS_MAX);
-        let (state, numbers) = match result {
-            Ok(numbers) if numbers.is_empty() && !errors.is_empty() => (GpuState::Failed, numbers),
-            Ok(numbers) => (GpuState::Ok, numbers),
+        let (state, found) = match result {
+            Ok(found) if found.numbers.is_empty() && !errors.is_empty() => (GpuState::Failed, Found::default()),
+            Ok(found) => (GpuState::Ok, found),
             Err(error) => {
                 let state = state_of(&error);
                 errors.insert(0, self.error("asked for its readings", error));
@@ -216,62 +180,86 @@ impl Asker {
                 self.slow_at = None;
                 self.last_sample = None;
                 self.gpm_numbers.clear();
-                (state, HashMap::new())
+                (state, Found::default())
             }
         };
         Reading {
             identity: self.identity.clone(),
             state,
-            numbers,
+            numbers: found.numbers,
+            absent: found.absent,
+            texts: self.texts.clone(),
+            processes: found.processes,
+            instances: found.instances,
             throttle: self.throttle.clone(),
             errors,
         }
     }
 
     /// Asks everything; an error only if the GPU as a whole does not answer.
-    fn numbers(&mut self, now: Millis, errors: &mut Vec<Error>) -> Result<HashMap<&'static str, f64>, nvml::Error> {
+    fn ask(&mut self, now: Millis, errors: &mut Vec<Error>) -> Result<Found, nvml::Error> {
         let device = match &self.device {
             Some(device) => device.clone(),
             None => self.nvml.device(self.index)?,
         };
         if self.device.is_none() || self.identity.uuid.is_empty() {
             self.identity = Identity::read(&device)?;
+            self.texts = identity::texts(&device);
             self.device = Some(device.clone());
         }
         let ask_slow = self.slow_at.is_none_or(|at| (now - at).abs() >= SLOW_MS);
         if ask_slow {
             self.slow.clear();
+            self.slow_absent.clear();
             self.slow_at = Some(now);
         }
-        let mut numbers = HashMap::new();
+        let mut found = Found::default();
         for question in self.questions.iter().map(|i| &QUESTIONS[*i]) {
             if question.is_slow && !ask_slow {
                 continue;
             }
             match (question.ask)(&device) {
                 Ok(answers) => {
-                    let known = question
-                        .words
-                        .iter()
-                        .zip(answers)
-                        .filter_map(|(word, n)| Some((*word, n?)));
-                    if question.is_slow {
-                        self.slow.extend(known);
+                    let (numbers, absent) = if question.is_slow {
+                        (None, &mut self.slow_absent)
                     } else {
-                        numbers.extend(known);
+                        (Some(&mut found.numbers), &mut found.absent)
+                    };
+                    let mut answers = answers.into_iter();
+                    let each = question.words.iter().map(|word| (*word, answers.next().flatten()));
+                    match numbers {
+                        Some(numbers) => sort(each, absent, |word, n| {
+                            numbers.insert(word, n);
+                        }),
+                        None => sort(each, absent, |word, n| self.slow.push((word, n))),
                     }
                 }
                 Err(error) if is_gone(&error) => return Err(error),
-                Err(error) => errors.push(self.error(question.words[0], error)),
+                Err(error) => {
+                    let why = absence_of(&error);
+                    found.absent.extend(question.words.iter().map(|word| (*word, why)));
+                    errors.push(self.error(question.words[0], error));
+                }
             }
         }
-        numbers.extend(self.slow.iter().copied());
+        found.numbers.extend(self.slow.iter().copied());
+        found.absent.extend(self.slow_absent.iter().copied());
         match self.sample(&device, now) {
-            Ok(()) => numbers.extend(self.gpm_numbers.iter().copied()),
+            Ok(()) => found.numbers.extend(self.gpm_numbers.iter().copied()),
             Err(error) if is_gone(&error) => return Err(error),
             Err(error) => errors.push(self.error("profiling", error)),
         }
-        Ok(numbers)
+        match occupants::processes(&device, &mut self.sampled_us) {
+            Ok(processes) => found.processes = processes,
+            Err(error) if is_gone(&error) => return Err(error),
+            Err(error) => errors.push(self.error("processes", error)),
+        }
+        match occupants::instances(&device) {
+            Ok(instances) => found.instances = instances,
+            Err(error) if is_gone(&error) => return Err(error),
+            Err(error) => errors.push(self.error("MIG instances", error)),
+        }
+        Ok(found)
     }
 
     /// Averages of the GPU's own counters since the round before.
@@ -303,6 +291,27 @@ impl Asker {
 
     fn error(&self, what: &str, source: nvml::Error) -> Error {
         driver_error(format!("GPU {} ({}), {what}", self.index, self.identity.uuid), source)
+    }
+}
+
+/// Puts each answer where it belongs: a number by its word, or the word among the absent.
+fn sort(
+    answers: impl Iterator<Item = (&'static str, Option<f64>)>,
+    absent: &mut Vec<(&'static str, Absence)>,
+    mut number: impl FnMut(&'static str, f64),
+) {
+    for (word, answer) in answers {
+        match answer {
+            Some(n) => number(word, n),
+            None => absent.push((word, Absence::Unsupported)),
+        }
+    }
+}
+
+fn absence_of(error: &nvml::Error) -> Absence {
+    match error {
+        nvml::Error::NoPermission { .. } => Absence::Denied,
+        _ => Absence::Failed,
     }
 }
 
