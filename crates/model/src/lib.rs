@@ -23,5 +23,8 @@ pub use labels::{Labels, LabelsBuilder, METRIC_NAME};
 pub use matcher::{MatchOp, Matcher};
 pub use query::{Deadline, QueryEngine, QueryError, QueryOutcome, Value};
 pub use sample::{Column, STALE_NAN_BITS, Sample, is_stale, stale_nan};
-pub use store::{Appended, Appender, Batch, Exemplar, Queryable, SeriesId, StoreError, StoredSeries, TargetId};
+pub use store::{
+    Appended, Appender, Batch, Exemplar, ExemplarQueryable, Queryable, SeriesExemplars, SeriesId, StoreError,
+    StoredSeries, TargetId,
+};
 pub use time::{Clock, Millis, SystemClock};
