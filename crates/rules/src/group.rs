@@ -183,12 +183,7 @@ impl Group {
     /// Evaluates every rule at `now`, in order; a failing rule keeps its state, says why, and stops no other.
     ///
     /// Returns the alerts that must be told now, each with its rule.
-    pub fn evaluate(
-        &mut self,
-        now: Millis,
-        resend: Millis,
-        around: &Surroundings<'_>,
-    ) -> Vec<News> {
+    pub fn evaluate(&mut self, now: Millis, resend: Millis, around: &Surroundings<'_>) -> Vec<News> {
         let begun = Instant::now();
         let time = now - self.query_offset;
         let health = self.read_health(time, around);
