@@ -18,7 +18,7 @@ pub mod text;
 pub mod time;
 
 pub use family::{Family, Kind, Metric};
-pub use histogram::{BucketSpan, Histogram, ResetHint};
+pub use histogram::{Bucket, BucketSpan, Histogram, ResetHint};
 pub use labels::{Labels, LabelsBuilder, METRIC_NAME};
 pub use matcher::{MatchOp, Matcher};
 pub use query::{Deadline, QueryEngine, QueryError, QueryOutcome, Value};
