@@ -5,6 +5,7 @@
 //! cuts, compacts and drops blocks; nothing else ever removes a sample.
 
 mod append;
+mod delete;
 mod maintain;
 
 use std::path::PathBuf;
@@ -18,6 +19,9 @@ use blocks::wal::{Wal, replay};
 use blocks::{Error as BlocksError, chain};
 use model::store::Selection;
 use model::{ExemplarQueryable, Matcher, Millis, Queryable, SeriesExemplars, StoreError};
+
+pub use delete::Deleted;
+pub(crate) use delete::set_aside as set_aside_deletes;
 
 use crate::Error;
 use crate::block::Block;

@@ -13,6 +13,7 @@
 //! 10 zeros          n varint | (id zigzag difference | time zigzag difference)…
 //! 11 exemplars      n varint | (id zigzag difference | time zigzag difference | value u64 | labels)…
 //! 12 kept exemplar  time zigzag | value u64 | labels of the series | labels
+//! 13 deletes        first time zigzag | last time zigzag | n varint | ids (zigzag differences)
 //! ```
 //!
 //! A value is written against the one before it in the same place: `0 | difference zigzag` where both are whole
@@ -55,6 +56,8 @@ pub mod kind {
     pub const EXEMPLARS: u8 = 11;
     /// An example of observations in a checkpoint.
     pub const KEPT_EXEMPLAR: u8 = 12;
+    /// Samples of series are gone from the head.
+    pub const DELETES: u8 = 13;
 }
 
 /// Layouts remembered per target; a scrape and its report series take two.
@@ -247,10 +250,25 @@ pub fn take_kept_exemplar(payload: &[u8]) -> Option<(Labels, Exemplar)> {
     Some((series, Exemplar { labels, value, time }))
 }
 
+/// Reads a `deletes` record: series, first and last moment.
+#[must_use]
+pub fn take_deletes(payload: &[u8]) -> Option<(Vec<SeriesId>, Millis, Millis)> {
+    let mut cursor = Cursor::new(payload);
+    let (mint, maxt) = (cursor.zigzag()?, cursor.zigzag()?);
+    let n = cursor.size().filter(|&n| n <= cursor.rest().len())?;
+    let mut last = 0_u64;
+    let mut next = || {
+        last = last.wrapping_add(cursor.zigzag()? as u64);
+        Some(SeriesId(last))
+    };
+    let ids = (0..n).map(|_| next()).collect::<Option<_>>()?;
+    Some((ids, mint, maxt))
+}
+
 /// Reads a `zeros` record.
 #[must_use]
 pub fn take_zeros(payload: &[u8]) -> Option<Vec<(SeriesId, Millis)>> {
-    take_list(payload, |chain, cursor| chain.take(cursor))
+    take_list(payload, Chain::take)
 }
 
 /// Reads a `histograms` record.

@@ -153,7 +153,6 @@ impl Inner {
     }
 
     fn compact(&self) -> Result<(), BlocksError> {
-        let dir = self.blocks_dir();
         loop {
             let blocks = self.blocks();
             let metas: Vec<_> = blocks.iter().map(|b| &b.meta).collect();
@@ -166,19 +165,8 @@ impl Inner {
                 return Ok(());
             }
             let parents: Vec<Arc<Block>> = chosen.iter().map(|&i| Arc::clone(&blocks[i])).collect();
-            let meta = compact::compact(&self.options.vfs, &dir, &parents)?;
-            let mut left: Vec<Arc<Block>> = (0..blocks.len())
-                .filter(|i| !chosen.contains(i))
-                .map(|i| Arc::clone(&blocks[i]))
-                .collect();
-            if let Some(meta) = meta {
-                left.push(Arc::new(Block::open(&*self.options.vfs, &dir, meta, &self.counters)?));
-            }
-            self.set_blocks(left);
-            Counters::add(&self.counters.compactions, 1);
-            for parent in &parents {
-                folder::delete(&*self.options.vfs, &dir, &parent.meta.ulid)?;
-            }
+            let level = parents.iter().map(|b| b.meta.level).max().unwrap_or(0) + 1;
+            self.replace(&parents, level)?;
         }
     }
 

@@ -350,6 +350,25 @@ impl Head {
         Some(mint)
     }
 
+    /// Takes the samples with `mint <= time <= maxt` out of these series; gives how many lost some, and how many.
+    pub fn delete(&self, ids: &[SeriesId], mint: Millis, maxt: Millis) -> (u64, u64) {
+        let (mut series_count, mut samples) = (0, 0);
+        self.each(
+            ids,
+            |id| *id,
+            |series, _, targets| {
+                let gone = series.map_or(0, |s| s.delete(mint, maxt, targets));
+                series_count += u64::from(gone > 0);
+                samples += gone as u64;
+            },
+        );
+        if !self.exemplars.is_empty() {
+            let labels = ids.iter().filter_map(|id| self.labels(*id)).collect();
+            self.exemplars.delete(&labels, mint, maxt);
+        }
+        (series_count, samples)
+    }
+
     /// Visits the series of each item, taking each shard's lock once for a run of its items.
     fn each<T>(
         &self,

@@ -191,6 +191,11 @@ impl<'a> Replayer<'a> {
                     ..Accepted::default()
                 })
             }
+            kind::DELETES => {
+                let (ids, mint, maxt) = wal_record::take_deletes(record.payload)?;
+                self.head.delete(&ids, mint, maxt);
+                Some(())
+            }
             kind::EXEMPLARS => {
                 let exemplars = wal_record::take_exemplars(record.payload)?;
                 self.apply_untargeted(&Accepted {

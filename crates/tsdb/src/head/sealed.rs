@@ -59,12 +59,15 @@ impl Deref for Data {
     }
 }
 
+/// Samples of a run of its own timestamps.
+const RUN: usize = 4 * PAGE;
+
 /// Encodes samples as runs that each lie within one span.
 pub(super) fn by_span(mut column: Column) -> Vec<Sealed> {
     let mut runs = Vec::new();
     while let Some(&first) = column.times.first() {
         let end = span_start(first).saturating_add(times::SPAN);
-        let n = column.times.partition_point(|&t| t < end);
+        let n = column.times.partition_point(|&t| t < end).min(RUN);
         let later = split_off(&mut column, n);
         runs.push(Sealed::inline(&column));
         column = later;
