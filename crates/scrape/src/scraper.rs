@@ -62,6 +62,22 @@ impl Client {
         }
     }
 
+    /// Opens an answer that has no end, such as a stream of events.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::fetch`], without a bound in time or size: those are the reader's.
+    pub(crate) async fn open(&self, url: &str) -> Result<Response, Error> {
+        // A compressed stream would be held back until there is enough of it.
+        let asked = self.request(url, 0)?.header(ACCEPT_ENCODING, "identity");
+        let response = asked.send().await.map_err(request)?;
+        let status = response.status();
+        if status.as_u16() != 200 {
+            return Err(Error::Status(status.to_string()));
+        }
+        Ok(response)
+    }
+
     async fn answer(&self, url: &str, timeout: Millis, page: &mut Vec<u8>) -> Result<PageFormat, Error> {
         let mut response = self.request(url, timeout)?.send().await.map_err(request)?;
         let status = response.status();
@@ -118,7 +134,7 @@ impl Client {
     }
 }
 
-fn request(error: reqwest::Error) -> Error {
+pub(crate) fn request(error: reqwest::Error) -> Error {
     Error::Request(chain(&error.without_url()))
 }
 
