@@ -11,7 +11,7 @@ use super::identity::Identity;
 use super::inventory::Inventory;
 use super::pci::Bus;
 use super::question::{VGPU_LICENSE, XID_LAST};
-use super::watcher::{GpuState, Reading};
+use super::reading::{GpuState, Reading};
 use crate::kernel::{GpuIdentity, XidCatalog, XidCounts};
 use crate::source::Reader;
 use crate::{Collector, Paths, Readings};
