@@ -33,6 +33,8 @@ pub struct Known {
     pub seen: Option<Interval>,
     /// The number of the page it stands on.
     pub page: usize,
+    /// It was there lately and is not there now.
+    pub past: bool,
 }
 
 /// Everything known to exist.
@@ -114,6 +116,26 @@ impl Evidence {
         self.add(labels, seen, 0);
     }
 
+    /// Adds a series that a store had lately and has no longer.
+    pub fn add_past_series(&mut self, labels: &Labels) {
+        self.add(labels, None, 0);
+        let known = self.metrics.get_mut(labels.get(METRIC_NAME).unwrap_or(""));
+        if let Some(last) = known.and_then(|known| known.last_mut()) {
+            last.past = true;
+        }
+    }
+
+    /// Notes that a metric of this name is there; its series were not asked for.
+    pub fn add_name(&mut self, name: &str) {
+        self.metrics.entry_ref(name).or_default();
+    }
+
+    /// Whether a metric has series now.
+    #[must_use]
+    pub fn has_now(&self, name: &str) -> bool {
+        self.series(name).iter().any(|known| !known.past)
+    }
+
     /// Notes the type of a metric.
     pub fn set_kind(&mut self, name: &str, kind: Kind) {
         if kind != Kind::Unknown || !self.kinds.contains_key(name) {
@@ -129,6 +151,7 @@ impl Evidence {
                 labels: labels.drop_name(),
                 seen,
                 page,
+                past: false,
             });
         }
     }
@@ -163,6 +186,10 @@ impl Evidence {
     /// are no other values.
     #[must_use]
     pub fn is_state_set(&self, name: &str, label: &str) -> bool {
+        const STATES: &[&str] = &["state", "status", "phase", "condition", "action", "role", "health"];
+        if !STATES.contains(&label) {
+            return false;
+        }
         let known = self.series(name);
         let mut groups: HashMap<(Labels, usize), (usize, f64)> = HashMap::new();
         for series in known {
@@ -219,7 +246,7 @@ mod tests {
         let states = page("s{u=\"a\",state=\"on\"} 1\ns{u=\"a\",state=\"off\"} 0\ns{u=\"b\",state=\"on\"} 0\ns{u=\"b\",state=\"off\"} 1\n");
         assert!(states.is_state_set("s", "state"));
         assert!(!states.is_state_set("s", "u"));
-        assert!(!page("s{u=\"a\"} 1\n").is_state_set("s", "u"));
+        assert!(!page("s{u=\"a\",state=\"on\"} 1\n").is_state_set("s", "state"));
     }
 
     #[test]

@@ -54,8 +54,8 @@ impl Judge<'_> {
     }
 
     /// The name that a metric has here.
-    fn renamed(&self, name: &str) -> Option<(&'static str, String, String)> {
-        let has = |name: &str| !self.evidence.series(name).is_empty();
+    pub(super) fn renamed(&self, name: &str) -> Option<(&'static str, String, String)> {
+        let has = |name: &str| self.evidence.has_now(name);
         let renames = self.facts.metric(name).map_or(&[][..], |fact| fact.renamed.as_slice());
         if let Some(rename) = renames.iter().find(|r| has(&r.to)) {
             let unit = if rename.change.is_empty() { String::new() } else { format!("; {}", rename.change) };

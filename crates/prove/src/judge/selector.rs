@@ -41,7 +41,11 @@ impl Judge<'_> {
             found.hear(&mut of_name);
         }
         let text = selector_text(selector);
+        let is_shifted = selector.offset.is_some() || selector.at.is_some();
         found.map(|mut line| {
+            if is_shifted {
+                line.bound = None;
+            }
             if let Some(core) = &mut line.core {
                 core.text.clone_from(&text);
             }
@@ -75,6 +79,18 @@ impl Judge<'_> {
             let mut more = self.recording(name, recorded, span);
             found.lines.append(&mut more.lines);
             found.hear(&mut more);
+        }
+        let is_past = !self.evidence.series(name).is_empty() && !self.evidence.has_now(name);
+        if is_past && found.lines.is_empty() {
+            if self.renamed(name).is_some() {
+                return Found::cause(self.why_absent(name, span));
+            }
+            found.blame(Reason::at(
+                span,
+                "metric_gone",
+                format!("`{name}` was here lately and is not here now"),
+                "see whether its target is down, or its exporter was changed",
+            ));
         }
         found.lines.extend(self.told(name));
         if found.lines.is_empty() {
@@ -148,7 +164,8 @@ impl Judge<'_> {
                         text: String::new(),
                         factor: 1.0,
                     }),
-                    bound: Some((part_of.clone().unwrap_or_else(|| name.to_owned()), 1.0)),
+                    bound: part_of.clone().map(|whole| (whole, 1.0)),
+                    guess: known.past,
                     ..Line::bare(range)
                 };
                 if self.is_open() {

@@ -215,13 +215,17 @@ impl Judge<'_> {
                 out.why = why;
                 out.constant = constant;
             }
-            "changes" | "resets" | "delta" | "idelta" | "deriv" | "stddev_over_time" => out.why = constant,
+            "changes" | "resets" | "delta" | "idelta" | "deriv" | "stddev_over_time" => {
+                out.why.clone_from(&constant);
+                out.constant = constant;
+            }
             "rate" | "irate" | "increase" => {
                 out.why = match (&constant, rate_max) {
-                    (Some(_), _) => constant,
+                    (Some(_), _) => constant.clone(),
                     (None, Some(max)) => Some(format!("it grows by {max} a second at most")),
                     (None, None) => Some("a rate, never below 0".to_owned()),
                 };
+                out.constant = constant;
                 let kind = if function == "increase" { "increase" } else { "rate" };
                 out.bound = bound.map(|(metric, factor)| (format!("{kind}:{metric}"), factor));
                 out.core = core.map(|mut core| {

@@ -1,8 +1,9 @@
 //! Evidence and rules from the corpora, for every test here.
+#![allow(dead_code, reason = "each test uses a part")]
 
 use std::path::{Path, PathBuf};
 
-use prove::{Evidence, Facts, Finding, Origin, RuleText};
+use prove::{Evidence, Facts, Finding, RuleText};
 
 /// The folder of corpora, or `None` with a message where there is none.
 pub fn corpora() -> Option<PathBuf> {
@@ -18,16 +19,6 @@ pub fn corpora() -> Option<PathBuf> {
 /// A text file.
 pub fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-/// Evidence from pages.
-pub fn pages(paths: &[PathBuf]) -> Evidence {
-    let mut evidence = Evidence::new(Origin::Pages);
-    for path in paths {
-        let page = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        evidence.add_page(&path.display().to_string(), &page).unwrap();
-    }
-    evidence
 }
 
 /// The findings on some rules.
