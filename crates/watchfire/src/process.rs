@@ -8,7 +8,7 @@ mod hub;
 mod own_metrics;
 mod reload;
 mod settings;
-mod shipped;
+pub mod shipped;
 pub mod sources;
 mod store;
 
