@@ -25,6 +25,8 @@ mod pci;
 mod question;
 mod reading;
 #[allow(dead_code, reason = "the supervisor that uses it comes next")]
+pub mod ring;
+#[allow(dead_code, reason = "the supervisor that uses it comes next")]
 mod sample;
 mod throttle;
 mod watcher;

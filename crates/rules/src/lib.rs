@@ -9,6 +9,7 @@
 pub mod alerting;
 pub mod expand;
 pub mod group;
+mod listen;
 pub mod load;
 pub mod manager;
 mod output;
