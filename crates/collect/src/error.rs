@@ -2,10 +2,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::State;
+use crate::gpu::Fault;
 
 /// Why a reading is missing.
 #[derive(Debug, thiserror::Error)]
@@ -58,13 +58,13 @@ pub enum Error {
         /// What was asked, and of which GPU.
         what: String,
         /// Why.
-        source: nvml::Error,
+        source: Fault,
     },
     /// The driver is not there, or not in order; it is looked for again from time to time.
     #[error("no NVIDIA driver")]
     Driverless {
         /// Why.
-        source: Arc<nvml::Error>,
+        source: Fault,
     },
     /// The system refuses a thread.
     #[error("cannot start a thread")]

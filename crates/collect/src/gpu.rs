@@ -10,12 +10,16 @@
 //! from the other fields. A lost GPU has no readings, and `watchfire_gpu_up` 0 with the labels it had, which an
 //! [`inventory`] keeps over restarts.
 
+mod asker;
 mod boards;
 mod collector;
 mod driver;
 mod events;
+mod fault;
 mod field;
 mod health;
+#[allow(dead_code, reason = "the supervisor that uses it comes next")]
+mod helper;
 mod identity;
 mod inventory;
 mod names;
@@ -26,10 +30,14 @@ mod pci;
 mod process;
 mod question;
 mod reading;
+#[allow(dead_code, reason = "the supervisor that uses it comes next")]
+mod sample;
 mod selection;
 mod smi;
 mod throttle;
 mod watcher;
+#[allow(dead_code, reason = "the supervisor that uses it comes next")]
+mod word;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,6 +50,7 @@ use crate::page::Page;
 use crate::{Error, Paths, State, Worker};
 
 pub use collector::GpuCollector;
+pub use fault::{Fault, FaultKind};
 pub use field::{FIELDS, Field, FieldTable, LabelField, Meaning, Show};
 pub use names::{Generation, HostLabel, Names};
 pub use process::PROCESSES_MAX;
@@ -125,11 +134,11 @@ pub fn workers(paths: &Paths, options: Options) -> Result<Vec<Worker>, Error> {
 }
 
 /// What a driver's error says of the collector as a whole.
-pub(crate) fn state_of(error: &nvml::Error) -> State {
-    match error {
-        nvml::Error::LibraryNotFound { .. } | nvml::Error::DriverNotLoaded | nvml::Error::NoSuchDevice => State::Absent,
-        nvml::Error::NoPermission { .. } => State::Denied,
-        nvml::Error::Timeout { .. } => State::Hung,
+pub(crate) const fn state_of(fault: &Fault) -> State {
+    match fault.kind {
+        FaultKind::NoLibrary | FaultKind::NotLoaded | FaultKind::NoSuchDevice => State::Absent,
+        FaultKind::Denied => State::Denied,
+        FaultKind::Timeout => State::Hung,
         _ => State::Unsupported,
     }
 }
@@ -138,6 +147,6 @@ pub(crate) fn state_of(error: &nvml::Error) -> State {
 fn driver_error(what: impl Into<String>, source: nvml::Error) -> Error {
     Error::Driver {
         what: what.into(),
-        source,
+        source: source.into(),
     }
 }

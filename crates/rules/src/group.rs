@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hashbrown::HashSet;
-use model::{Appender, Labels, Millis, QueryEngine, TargetId};
+use model::{Appender, Deadline, Labels, Millis, QueryEngine, TargetId};
 
 use crate::alerting::Alert;
-use crate::load::{LoadedGroup, LoadedRule};
+use crate::error::Error;
+use crate::load::{LoadedGroup, LoadedRule, OnMissing, RuleKind};
 use crate::output::Output;
 use crate::run::{Moment, RuleRun, RuleStatus};
+use crate::unknown::health::Health;
+use crate::unknown::report::{Asking, Blind, Report, Telling};
 
 /// The series that says an alert is pending or firing.
 pub const ALERTS: &str = "ALERTS";
@@ -32,7 +35,12 @@ pub struct Surroundings<'a> {
     pub outage_tolerance: Millis,
     /// The shortest wait of a pending alert after a restart, in milliseconds.
     pub restore_grace: Millis,
+    /// Whether alerts are held when their data is missing; `false` is Prometheus' way.
+    pub hold_missing: bool,
 }
+
+/// Alerts that must be told, with the rule they are of.
+pub type News = (Arc<LoadedRule>, Vec<Alert>);
 
 /// A group and the state of its rules.
 pub struct Group {
@@ -50,6 +58,10 @@ pub struct Group {
     duration: Duration,
     missed: u64,
     replaced: bool,
+    /// What was down at the last evaluation.
+    health: Option<Health>,
+    report: Report,
+    blind: Vec<Blind>,
 }
 
 /// What the API tells of a group.
@@ -85,7 +97,6 @@ impl Group {
         Self {
             interval: loaded.interval.unwrap_or(default_interval).max(1),
             query_offset: loaded.query_offset.unwrap_or(default_offset),
-            loaded,
             target,
             rules,
             orphans: Output::default(),
@@ -93,6 +104,10 @@ impl Group {
             duration: Duration::ZERO,
             missed: 0,
             replaced: false,
+            health: None,
+            report: Report::new(&loaded.name),
+            blind: Vec::new(),
+            loaded,
         }
     }
 
@@ -103,6 +118,8 @@ impl Group {
         self.last_evaluation = old.last_evaluation;
         self.duration = old.duration;
         self.missed = old.missed;
+        self.health = old.health.take();
+        std::mem::swap(&mut self.report, &mut old.report);
         for run in &mut self.rules {
             if let Some(at) = old.rules.iter().position(|other| other.continues_as(run)) {
                 run.adopt(old.rules.remove(at));
@@ -115,6 +132,7 @@ impl Group {
     pub fn give_up(&mut self) -> Output {
         self.replaced = true;
         let mut out = std::mem::take(&mut self.orphans);
+        out.absorb(self.report.give_up());
         for run in self.rules.drain(..) {
             out.absorb(run.output);
         }
@@ -165,19 +183,17 @@ impl Group {
     /// Evaluates every rule at `now`, in order; a failing rule keeps its state, says why, and stops no other.
     ///
     /// Returns the alerts that must be told now, each with its rule.
-    pub fn evaluate(
-        &mut self,
-        now: Millis,
-        resend: Millis,
-        around: &Surroundings<'_>,
-    ) -> Vec<(Arc<LoadedRule>, Vec<Alert>)> {
+    pub fn evaluate(&mut self, now: Millis, resend: Millis, around: &Surroundings<'_>) -> Vec<News> {
         let begun = Instant::now();
+        let time = now - self.query_offset;
+        let health = self.read_health(time, around);
         let moment = Moment {
             now,
             offset: self.query_offset,
             interval: self.interval,
             limit: self.loaded.limit,
             target: self.target,
+            health: health.as_ref().map(|health| (health, self.health.as_ref())),
         };
         let mut news = Vec::new();
         for run in &mut self.rules {
@@ -189,10 +205,63 @@ impl Group {
                 news.push((Arc::clone(&run.rule), due));
             }
         }
-        self.end_orphans(now - self.query_offset, around.appender);
+        if let Some(health) = &health {
+            match self.tell_blindness(health, now, resend, around) {
+                Ok(told) => news.extend(told),
+                Err(error) => {
+                    tracing::warn!(group = %self.loaded.name, %error, "cannot tell which rules miss their data");
+                }
+            }
+        }
+        self.health = health;
+        self.end_orphans(time, around.appender);
         self.last_evaluation = Some(now);
         self.duration = begun.elapsed();
         news
+    }
+
+    /// What is down; absent where nobody asks, or nobody answers.
+    fn read_health(&self, time: Millis, around: &Surroundings<'_>) -> Option<Health> {
+        let mut kinds = self.loaded.rules.iter().map(|rule| &rule.kind);
+        let alerting = kinds.any(|kind| matches!(kind, RuleKind::Alerting { .. }));
+        if !around.hold_missing || self.loaded.on_missing == OnMissing::Resolve || !alerting {
+            return None;
+        }
+        let deadline = Deadline::at(Instant::now() + around.query_timeout);
+        match Health::read(around.engine, time, &deadline) {
+            Ok(health) => Some(health),
+            Err(error) => {
+                tracing::warn!(group = %self.loaded.name, %error, "cannot tell what is down");
+                // What was down then is the best guess.
+                self.health.clone()
+            }
+        }
+    }
+
+    fn tell_blindness(
+        &mut self,
+        health: &Health,
+        now: Millis,
+        resend: Millis,
+        around: &Surroundings<'_>,
+    ) -> Result<Option<News>, Error> {
+        let deadline = Deadline::at(Instant::now() + around.query_timeout);
+        let asking = Asking {
+            engine: around.engine,
+            deadline: &deadline,
+            time: now - self.query_offset,
+        };
+        let inputs: Vec<_> = self.rules.iter().map(|run| &*run.inputs).collect();
+        self.blind = self.report.blind(health, &inputs, &asking)?;
+        let names: Vec<&str> = self.rules.iter().map(|run| run.rule.name.as_str()).collect();
+        let moment = Telling {
+            now,
+            time: asking.time,
+            interval: self.interval,
+            resend,
+            target: self.target,
+        };
+        self.report.tell(&self.blind, &names, moment, around.appender)
     }
 
     fn end_orphans(&mut self, time: Millis, appender: &dyn Appender) {
@@ -215,13 +284,21 @@ impl Group {
     /// What the API tells of it.
     #[must_use]
     pub fn status(&self) -> GroupStatus {
+        let mut rules: Vec<RuleStatus> = self.rules.iter().map(RuleRun::status).collect();
+        for blind in &self.blind {
+            for at in &blind.rules {
+                if let Some(rule) = rules.get_mut(*at) {
+                    rule.unknown.push(blind.origin.describe());
+                }
+            }
+        }
         GroupStatus {
             loaded: Arc::clone(&self.loaded),
             interval: self.interval,
             last_evaluation: self.last_evaluation,
             duration: self.duration,
             missed: self.missed,
-            rules: self.rules.iter().map(RuleRun::status).collect(),
+            rules,
         }
     }
 }

@@ -40,6 +40,8 @@ pub struct Options {
     pub outage_tolerance: Millis,
     /// The shortest wait of a pending alert after a restart, in milliseconds.
     pub restore_grace: Millis,
+    /// Whether alerts are held when their data is missing; `false` is Prometheus' way.
+    pub hold_missing: bool,
 }
 
 impl Default for Options {
@@ -53,6 +55,7 @@ impl Default for Options {
             resend: 60_000,
             outage_tolerance: 3_600_000,
             restore_grace: 600_000,
+            hold_missing: true,
         }
     }
 }
@@ -209,6 +212,7 @@ impl Manager {
             query_timeout: options.query_timeout,
             outage_tolerance: options.outage_tolerance,
             restore_grace: options.restore_grace,
+            hold_missing: options.hold_missing,
         };
         let interval = group.interval;
         let news = group.evaluate(now, options.resend, &around);

@@ -15,7 +15,7 @@ use model::{Column, Labels, Millis};
 use crate::block::Block;
 use crate::block::writer::BlockWriter;
 use crate::codec::{self, Scratch};
-use crate::head::snapshot::merge;
+use crate::column::merge;
 use crate::times::SPAN;
 
 /// Spans of compacted blocks, in milliseconds.
@@ -171,12 +171,9 @@ fn copy_series(chunks: &[(&Block, crate::block::ChunkRef)], writer: &mut BlockWr
     let mut all = Column::default();
     let mut scratch = Scratch::default();
     for (block, chunk) in chunks {
-        let mut column = Column {
-            times: block.columns.times(chunk.column)?,
-            values: Vec::new(),
-            ..Default::default()
-        };
-        let decoded = codec::decode(block.chunk(*chunk)?, &mut scratch, &mut column.values);
+        let mut column = Column::default();
+        let decoded = codec::decode_column(block.chunk(*chunk)?, &mut scratch, &mut column);
+        column.times = block.columns.times(chunk.column)?;
         if decoded.is_none() || column.values.len() != column.times.len() {
             return Err(Error::damaged(Path::new(&block.meta.ulid), 0, "a chunk makes no sense"));
         }

@@ -17,10 +17,11 @@ use blocks::folder::Folder;
 use blocks::wal::{Wal, replay};
 use blocks::{Error as BlocksError, chain};
 use model::store::Selection;
-use model::{Matcher, Millis, Queryable, StoreError};
+use model::{ExemplarQueryable, Matcher, Millis, Queryable, SeriesExemplars, StoreError};
 
 use crate::Error;
 use crate::block::Block;
+use crate::changes::{Changes, SETTLE};
 use crate::head::Head;
 use crate::head::checkpoint::Replayer;
 use crate::options::Options;
@@ -29,8 +30,8 @@ use crate::stats::{Counters, Stats};
 use crate::sync::{lock, read, write};
 use crate::wal_record;
 
-/// The number in a store's VERSION file.
-pub const FORMAT: u64 = 1;
+/// The number in a store's VERSION file. 2 brought native histograms, exemplars and deletions.
+pub const FORMAT: u64 = 2;
 
 /// A metric store. Share it in an [`Arc`]; dropping it closes it.
 pub struct Db {
@@ -55,6 +56,7 @@ pub(crate) struct Inner {
     /// Held while blocks are cut, compacted or dropped.
     maintaining: Mutex<maintain::Memory>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) changes: Changes,
     culprit: append::Culprit,
 }
 
@@ -77,7 +79,7 @@ impl Db {
         let held = Folder::open(vfs, &options.dir, FORMAT)?;
         let counters = Arc::new(Counters::default());
         let blocks = open_blocks(&options, &counters)?;
-        let head = Head::default();
+        let head = Head::new(options.exemplars_max);
         if let Some(boundary) = blocks.iter().filter_map(|b| b.boundary()).max() {
             head.raise_boundary(boundary);
         }
@@ -94,6 +96,7 @@ impl Db {
             appending: RwLock::default(),
             maintaining: Mutex::default(),
             counters,
+            changes: Changes::default(),
             culprit: append::Culprit::default(),
             options,
         });
@@ -302,6 +305,8 @@ impl Inner {
             head_chunks: self.head.sealed_count(),
             head_mint: self.head.mint(),
             head_maxt: self.head.maxt(),
+            exemplars: self.head.exemplars.len() as u64,
+            exemplars_refused: self.head.exemplars.refused(),
             ..Stats::default()
         };
         for block in self.blocks().iter() {
@@ -340,6 +345,32 @@ impl Queryable for Db {
     ) -> Result<Vec<String>, StoreError> {
         querier::label_values(&self.inner, name, matchers, mint, maxt)
     }
+
+    fn settled(&self) -> Millis {
+        self.inner.head.maxt().map_or(Millis::MIN, |t| t.saturating_sub(SETTLE))
+    }
+
+    fn revision(&self) -> u64 {
+        self.inner.changes.revision()
+    }
+
+    fn changed_since(&self, revision: u64) -> Option<Millis> {
+        self.inner.changes.since(revision)
+    }
+}
+
+impl ExemplarQueryable for Db {
+    fn exemplars(
+        &self,
+        selectors: &[Vec<Matcher>],
+        mint: Millis,
+        maxt: Millis,
+    ) -> Result<Vec<SeriesExemplars>, StoreError> {
+        match self.inner.check_open() {
+            Err(StoreError::Closed(_)) | Ok(()) => Ok(self.inner.head.exemplars.select(selectors, mint, maxt)),
+            Err(e) => Err(e),
+        }
+    }
 }
 
 impl Inner {
@@ -364,7 +395,7 @@ impl Inner {
         target: &crate::head::target::Target,
         id: model::TargetId,
         time: Millis,
-        batch: &model::Batch,
+        batch: &crate::head::append::Accepted<'_>,
         layouts: &mut wal_record::Layouts,
     ) {
         let Some(wal) = self.wal.get() else { return };

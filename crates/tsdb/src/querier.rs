@@ -19,9 +19,10 @@ use model::{Column, Labels, Matcher, Millis, StoreError, StoredSeries};
 
 use crate::block::{Block, ChunkRef};
 use crate::codec::{self, Scratch};
+use crate::column::{self, clip, merge};
 use crate::db::Inner;
 use crate::head::SHARDS;
-use crate::head::snapshot::{PageCache, Snapshot, clip, merge};
+use crate::head::snapshot::{PageCache, Snapshot};
 use crate::sync::lock;
 
 /// The series that pass `matchers` and may have samples in `mint..=maxt`, sorted by labels.
@@ -133,20 +134,15 @@ impl View {
         }
         let whole = times.first().is_some_and(|&t| t >= mint) && times.last().is_some_and(|&t| t <= maxt);
         if whole {
-            if codec::decode(bytes, &mut buffers.scratch, &mut into.values).is_none() {
-                // What came before the senseless place has no timestamps yet.
-                into.values.truncate(into.times.len());
-                return Err(senseless());
-            }
+            codec::decode_column(bytes, &mut buffers.scratch, into).ok_or_else(senseless)?;
             into.times.extend_from_slice(&times);
             return Ok(());
         }
-        buffers.values.clear();
-        codec::decode(bytes, &mut buffers.scratch, &mut buffers.values).ok_or_else(senseless)?;
-        let start = times.partition_point(|&t| t < mint);
-        let end = times.partition_point(|&t| t <= maxt).max(start);
-        into.times.extend_from_slice(&times[start..end]);
-        into.values.extend_from_slice(&buffers.values[start..end]);
+        let whole = &mut buffers.whole;
+        whole.clear();
+        codec::decode_column(bytes, &mut buffers.scratch, whole).ok_or_else(senseless)?;
+        whole.times.extend_from_slice(&times);
+        clip(whole, mint, maxt, into);
         Ok(())
     }
 }
@@ -154,7 +150,7 @@ impl View {
 #[derive(Default)]
 struct Buffers {
     scratch: Scratch,
-    values: Vec<f64>,
+    whole: Column,
 }
 
 thread_local! {
@@ -226,17 +222,12 @@ impl Joined {
 fn merge_tail(into: &mut Column, start: usize, part: &Column) {
     let Some(&first) = part.times.first() else { return };
     if into.len() == start || into.times.last().is_none_or(|&last| last < first) {
-        into.times.extend_from_slice(&part.times);
-        into.values.extend_from_slice(&part.values);
+        column::extend(into, part, 0..part.len());
         return;
     }
-    let mut tail = Column {
-        times: into.times.split_off(start),
-        values: into.values.split_off(start),
-        ..Default::default()
-    };
+    let mut tail = column::split_off(into, start);
     merge(&mut tail, part);
-    clip(&tail, Millis::MIN, Millis::MAX, into);
+    column::extend(into, &tail, 0..tail.len());
 }
 
 /// The label names of the series that pass `matchers`, sorted.

@@ -17,6 +17,10 @@ pub struct Stats {
     pub head_mint: Option<Millis>,
     /// Latest sample of the head, in milliseconds.
     pub head_maxt: Option<Millis>,
+    /// Examples of observations held.
+    pub exemplars: u64,
+    /// Examples refused: out of order, or with labels that are too long.
+    pub exemplars_refused: u64,
     /// Blocks on disk.
     pub blocks: u64,
     /// Size of the blocks in bytes.
@@ -43,8 +47,10 @@ pub struct Stats {
     pub samples_appended: u64,
     /// Samples taken although later ones were there.
     pub samples_out_of_order: u64,
-    /// Samples refused because their time had a value.
+    /// Samples refused because their time had another value.
     pub samples_duplicate: u64,
+    /// Samples that were there already, with the same value.
+    pub samples_repeated: u64,
     /// Samples refused because they came too late.
     pub samples_too_old: u64,
     /// Series made.
@@ -91,6 +97,7 @@ counters!(
     samples_appended,
     samples_out_of_order,
     samples_duplicate,
+    samples_repeated,
     samples_too_old,
     series_created,
     series_removed,
@@ -112,6 +119,7 @@ impl Counters {
         Self::add(&self.samples_appended, done.accepted);
         Self::add(&self.samples_out_of_order, done.out_of_order);
         Self::add(&self.samples_duplicate, done.duplicates);
+        Self::add(&self.samples_repeated, done.repeated);
         Self::add(&self.samples_too_old, done.too_old);
     }
 }

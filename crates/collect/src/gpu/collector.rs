@@ -6,12 +6,12 @@ use model::{Family, Millis};
 
 use super::driver::{Driver, Session};
 use super::inventory::Inventory;
-use super::page::{PageMaker, Software, Xids, counts, driver_state, source_error, state_word};
+use super::page::{PageMaker, Software, Xids, counts, driver_state, source_error};
 use super::pci::Bus;
 use super::process::Tenants;
 use super::reading::{GpuState, Reading};
 use super::smi::{Dialect, Report, run};
-use super::{Options, smi};
+use super::{FaultKind, Options, smi};
 use crate::source::Reader;
 use crate::{Collector, Error, Paths, Readings, State};
 
@@ -152,15 +152,9 @@ impl Collector for GpuCollector {
             Ok(session) => session,
             Err(error) => {
                 let (word, may_ask) = match &error {
-                    Error::Driverless { source } => {
-                        let is_load = matches!(
-                            **source,
-                            nvml::Error::LibraryNotFound { .. } | nvml::Error::SymbolMissing { .. }
-                        );
-                        (state_word(source), is_load)
-                    }
-                    Error::Driver { source, .. } => (state_word(source), false),
-                    _ => ("nvml_failed", false),
+                    Error::Driverless { source } => (source.kind.as_str(), source.kind == FaultKind::NoLibrary),
+                    Error::Driver { source, .. } => (source.kind.as_str(), false),
+                    _ => (FaultKind::Other.as_str(), false),
                 };
                 return self.without_library(now, error, word, may_ask);
             }
@@ -178,7 +172,7 @@ impl Collector for GpuCollector {
             self.driver.close();
             page.state = page.errors.first().map_or(page.state, Error::state);
             let reason = page.errors.first().map(Error::chain).unwrap_or_default();
-            page.families.push(driver_state("nvml_failed", &reason));
+            page.families.push(driver_state(FaultKind::Other.as_str(), &reason));
         } else {
             page.families.push(driver_state("ok", ""));
         }

@@ -9,6 +9,7 @@ use nvml::Nvml;
 
 use super::driver_error;
 use super::events::Events;
+use super::fault::Fault;
 use super::watcher::Watcher;
 use crate::Error;
 use crate::kernel::XidCounts;
@@ -28,7 +29,7 @@ pub struct Driver {
     xids: XidCounts,
     session: Option<Session>,
     /// When it was last looked for in vain, and why.
-    failed: Option<(Millis, Arc<nvml::Error>)>,
+    failed: Option<(Millis, Fault)>,
 }
 
 /// What is known while the library is loaded.
@@ -66,9 +67,7 @@ impl Driver {
             if let Some((at, why)) = &self.failed
                 && (0..RETRY_MS).contains(&(now - at))
             {
-                return Err(Error::Driverless {
-                    source: Arc::clone(why),
-                });
+                return Err(Error::Driverless { source: why.clone() });
             }
             match self.open() {
                 Ok(session) => {
@@ -76,8 +75,8 @@ impl Driver {
                     self.failed = None;
                 }
                 Err(error) => {
-                    let why = Arc::new(error);
-                    self.failed = Some((now, Arc::clone(&why)));
+                    let why = Fault::from(error);
+                    self.failed = Some((now, why.clone()));
                     return Err(Error::Driverless { source: why });
                 }
             }

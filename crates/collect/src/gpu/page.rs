@@ -235,22 +235,6 @@ pub fn driver_state(state: &str, reason: &str) -> Family {
     family
 }
 
-/// The word for an error of NVML as a whole.
-pub const fn state_word(error: &nvml::Error) -> &'static str {
-    match error {
-        nvml::Error::LibraryNotFound { .. } => "library_not_found",
-        nvml::Error::SymbolMissing { .. } => "library_too_old",
-        nvml::Error::DriverNotLoaded => "driver_not_loaded",
-        nvml::Error::VersionMismatch => "version_mismatch",
-        nvml::Error::NoPermission { .. } => "no_permission",
-        nvml::Error::Timeout { .. } => "hung",
-        nvml::Error::GpuLost => "gpu_lost",
-        nvml::Error::ResetRequired => "gpu_reset_required",
-        nvml::Error::NoSuchDevice => "no_devices",
-        _ => "nvml_failed",
-    }
-}
-
 /// How many GPUs answer, and how many should; nothing on a machine without GPUs.
 pub fn counts(answering: u32, expected: u32) -> Vec<Family> {
     if expected == 0 {

@@ -95,10 +95,18 @@ impl Stage {
             for alert in group.rules.iter().flat_map(|r| &r.alerts) {
                 let name = alert.labels.get("gpu").unwrap_or("-");
                 let (state, value, since) = (alert.state.as_str(), alert.value, alert.active_at / 1000);
-                out.push(format!("{name} {state} {value} {since}"));
+                let unknown = if alert.unknown.is_some() { " unknown" } else { "" };
+                out.push(format!("{name} {state} {value} {since}{unknown}"));
             }
         }
         out.join("; ")
+    }
+
+    /// Why rules cannot tell.
+    pub fn unknown(&self) -> String {
+        let groups = self.manager.status();
+        let reasons = groups.iter().flat_map(|g| &g.rules).flat_map(|r| r.unknown.clone());
+        reasons.collect::<Vec<_>>().join("; ")
     }
 
     /// What was told since the last call.

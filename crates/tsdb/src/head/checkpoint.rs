@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use blocks::bytes::{Cursor, put_varint, put_zigzag};
 use blocks::wal::Record;
 use blocks::wal::checkpoint::Writer;
-use model::{Appended, Batch, Millis, SeriesId, TargetId};
+use model::{Appended, Millis, SeriesId, TargetId};
 
+use super::append::Accepted;
 use super::sealed::Sealed;
 use super::{Head, SHARDS, make_id, split_id};
 use crate::times;
@@ -48,6 +49,11 @@ impl Head {
                 for (_, page) in &pages {
                     times::encode(page, out);
                 }
+            })?;
+        }
+        for (series, exemplar) in self.exemplars.all() {
+            writer.push(kind::KEPT_EXEMPLAR, |out| {
+                wal_record::put_kept_exemplar(&series, &exemplar, out);
             })?;
         }
         Ok(())
@@ -93,7 +99,6 @@ pub struct Replayer<'a> {
     scrape: Scrape,
     /// The targets of the log's numbers.
     targets: HashMap<u32, TargetId>,
-    batch: Batch,
     /// Samples applied.
     pub samples: u64,
     /// Records that made no sense although their checksum was right, or that lean on lost ones.
@@ -111,7 +116,6 @@ impl<'a> Replayer<'a> {
             reader: wal_record::Reader::default(),
             scrape: Scrape::default(),
             targets: HashMap::new(),
-            batch: Batch::default(),
             samples: 0,
             orphans: 0,
             unknown: 0,
@@ -150,18 +154,53 @@ impl<'a> Replayer<'a> {
                 let target = *self.targets.get(&self.scrape.target)?;
                 let time = self.scrape.time;
                 if time >= self.head.boundary() {
-                    self.batch.timed.clear();
-                    std::mem::swap(&mut self.batch.samples, &mut self.scrape.samples);
-                    self.apply_batch(target, time);
+                    let samples = std::mem::take(&mut self.scrape.samples);
+                    let batch = Accepted {
+                        samples: samples.as_slice().into(),
+                        ..Accepted::default()
+                    };
+                    self.apply_batch(target, time, &batch);
+                    self.scrape.samples = samples;
                 }
                 Some(())
             }
             kind::TIMED => {
-                self.batch.timed = wal_record::take_timed(record.payload)?;
+                let mut timed = wal_record::take_timed(record.payload)?;
                 let boundary = self.head.boundary();
-                self.batch.timed.retain(|s| s.1 >= boundary);
-                self.batch.samples.clear();
-                self.apply_batch(TargetId(u32::MAX), 0);
+                timed.retain(|s| s.1 >= boundary);
+                self.apply_untargeted(&Accepted {
+                    timed: timed.into(),
+                    ..Accepted::default()
+                })
+            }
+            kind::HISTOGRAMS => {
+                let mut histograms = wal_record::take_histograms(record.payload)?;
+                let boundary = self.head.boundary();
+                histograms.retain(|h| h.1 >= boundary);
+                self.apply_untargeted(&Accepted {
+                    histograms: histograms.into(),
+                    ..Accepted::default()
+                })
+            }
+            kind::ZEROS => {
+                let mut zeros = wal_record::take_zeros(record.payload)?;
+                let boundary = self.head.boundary();
+                zeros.retain(|z| z.1 >= boundary);
+                self.apply_untargeted(&Accepted {
+                    zeros: zeros.into(),
+                    ..Accepted::default()
+                })
+            }
+            kind::EXEMPLARS => {
+                let exemplars = wal_record::take_exemplars(record.payload)?;
+                self.apply_untargeted(&Accepted {
+                    exemplars: exemplars.into(),
+                    ..Accepted::default()
+                })
+            }
+            kind::KEPT_EXEMPLAR => {
+                let (series, exemplar) = wal_record::take_kept_exemplar(record.payload)?;
+                self.head.exemplars.push(&series, &exemplar);
                 Some(())
             }
             kind::HEAD => self.restore_head(&mut Cursor::new(record.payload)),
@@ -171,9 +210,14 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    fn apply_batch(&mut self, target: TargetId, time: Millis) {
+    fn apply_untargeted(&mut self, batch: &Accepted<'_>) -> Option<()> {
+        self.apply_batch(TargetId(u32::MAX), 0, batch);
+        Some(())
+    }
+
+    fn apply_batch(&mut self, target: TargetId, time: Millis, batch: &Accepted<'_>) {
         let mut done = Appended::default();
-        self.head.apply(target, time, &self.batch, &mut done);
+        self.head.apply(target, time, batch, &mut done);
         self.samples += done.accepted;
         self.unknown += done.unknown.len() as u64;
     }

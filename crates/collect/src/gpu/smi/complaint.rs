@@ -150,7 +150,7 @@ mod tests {
         );
         check(
             "Failed to initialize NVML: Unknown Error\n",
-            &[("nvml_failed", State::Unsupported)],
+            &[("driver_failed", State::Unsupported)],
         );
         check(
             "bash: line 1: nvidia-smi: command not found\n",
