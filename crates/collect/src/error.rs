@@ -2,10 +2,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::State;
+use crate::gpu::Fault;
 
 /// Why a reading is missing.
 #[derive(Debug, thiserror::Error)]
@@ -58,13 +58,13 @@ pub enum Error {
         /// What was asked, and of which GPU.
         what: String,
         /// Why.
-        source: nvml::Error,
+        source: Fault,
     },
     /// The driver is not there, or not in order; it is looked for again from time to time.
     #[error("no NVIDIA driver")]
     Driverless {
         /// Why.
-        source: Arc<nvml::Error>,
+        source: Fault,
     },
     /// The system refuses a thread.
     #[error("cannot start a thread")]
@@ -75,6 +75,12 @@ pub enum Error {
         /// The table.
         file: &'static str,
         /// Place and cause.
+        message: String,
+    },
+    /// A counter list is not one that dcgm-exporter would take.
+    #[error("{message}")]
+    Counters {
+        /// File, line and cause, a line of text for each.
         message: String,
     },
     /// A file that somebody left for us cannot be shown.
@@ -130,7 +136,7 @@ impl Error {
             },
             Self::Hung { .. } => State::Hung,
             Self::Nothing { .. } => State::Absent,
-            Self::Form { .. } | Self::Data { .. } | Self::Thread(_) => State::Unsupported,
+            Self::Form { .. } | Self::Data { .. } | Self::Counters { .. } | Self::Thread(_) => State::Unsupported,
             Self::Driver { source, .. } => crate::gpu::state_of(source),
             Self::Driverless { source } => crate::gpu::state_of(source),
             Self::Source { state, .. } | Self::File { state, .. } => *state,

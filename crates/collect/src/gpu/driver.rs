@@ -9,6 +9,7 @@ use nvml::Nvml;
 
 use super::driver_error;
 use super::events::Events;
+use super::fault::Fault;
 use super::watcher::Watcher;
 use crate::Error;
 use crate::kernel::XidCounts;
@@ -28,7 +29,7 @@ pub struct Driver {
     xids: XidCounts,
     session: Option<Session>,
     /// When it was last looked for in vain, and why.
-    failed: Option<(Millis, Arc<nvml::Error>)>,
+    failed: Option<(Millis, Fault)>,
 }
 
 /// What is known while the library is loaded.
@@ -36,6 +37,7 @@ pub struct Session {
     nvml: Nvml,
     pub driver_version: String,
     pub cuda_version: String,
+    pub nvml_version: String,
     pub watchers: Vec<Watcher>,
     _events: Option<Events>,
 }
@@ -65,9 +67,7 @@ impl Driver {
             if let Some((at, why)) = &self.failed
                 && (0..RETRY_MS).contains(&(now - at))
             {
-                return Err(Error::Driverless {
-                    source: Arc::clone(why),
-                });
+                return Err(Error::Driverless { source: why.clone() });
             }
             match self.open() {
                 Ok(session) => {
@@ -75,8 +75,8 @@ impl Driver {
                     self.failed = None;
                 }
                 Err(error) => {
-                    let why = Arc::new(error);
-                    self.failed = Some((now, Arc::clone(&why)));
+                    let why = Fault::from(error);
+                    self.failed = Some((now, why.clone()));
                     return Err(Error::Driverless { source: why });
                 }
             }
@@ -107,6 +107,7 @@ impl Driver {
             cuda_version: cuda
                 .map(|(major, minor)| format!("{major}.{minor}"))
                 .unwrap_or_default(),
+            nvml_version: nvml.nvml_version().ok().flatten().unwrap_or_default(),
             watchers: Vec::new(),
             _events: Events::start(&nvml, self.xids.clone(), Arc::clone(&self.clock)),
             nvml,

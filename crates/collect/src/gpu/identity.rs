@@ -1,6 +1,8 @@
 //! Who a GPU is: read once, remembered when it can no longer tell.
 
-use nvml::{Device, Error};
+use std::collections::HashMap;
+
+use nvml::{Device, Error, Inforom};
 use serde::{Deserialize, Serialize};
 
 /// Who a GPU is. Texts are empty where the board does not tell.
@@ -56,6 +58,21 @@ impl Identity {
             ("pci_bus_id", self.pci_bus_id.clone()),
         ]
     }
+}
+
+/// What the board tells of itself in words, by the words of the field table; asked once.
+pub fn texts(device: &Device) -> HashMap<&'static str, String> {
+    let answers = [
+        ("serial", device.serial()),
+        ("vbios_version", device.vbios_version()),
+        ("board_part_number", device.board_part_number()),
+        ("inforom_image_version", device.inforom_image_version()),
+        ("inforom_oem_version", device.inforom_version(Inforom::Oem)),
+        ("inforom_ecc_version", device.inforom_version(Inforom::Ecc)),
+        ("inforom_power_version", device.inforom_version(Inforom::Power)),
+    ];
+    let known = answers.into_iter().filter_map(|(word, text)| Some((word, text.ok()??)));
+    known.collect()
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::identity::Identity;
-use super::watcher::{GpuState, Reading};
+use super::reading::{GpuState, Reading};
 use crate::Error;
 use crate::kernel::PciAddress;
 

@@ -1,82 +1,19 @@
-//! A thread by each GPU: it asks the driver, and only it waits when the driver does not answer.
+//! A thread by each GPU in this process: it asks the driver, and only it waits when the driver does not answer.
+//!
+//! For machines whose driver is this process's own, as the simulated one is; the driver of a real machine is asked by a
+//! [`helper`](super::helper).
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::{Clock, Millis};
-use nvml::{Device, GpmSample, Nvml};
+use nvml::Nvml;
 
-use super::driver_error;
+use super::asker::Asker;
 use super::identity::Identity;
-use super::question::{GPM, QUESTIONS};
-use super::throttle::Throttle;
+use super::reading::{GpuState, Reading};
 use crate::Error;
 use crate::desk::{Desk, Order};
-
-/// What changes only by hand is asked again after so long, in milliseconds.
-const SLOW_MS: Millis = 60_000;
-
-/// Averages over less than this, in milliseconds, are noise.
-const GPM_SPAN_MS: Millis = 100;
-
-/// Errors of one round beyond this many say nothing new.
-const ERRORS_MAX: usize = 4;
-
-/// How it stands with a GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GpuState {
-    /// It answers.
-    Ok,
-    /// It has fallen off the bus.
-    Lost,
-    /// It answers no more until it is reset.
-    ResetRequired,
-    /// It did not answer in time.
-    Hung,
-    /// It answers nothing, for another reason.
-    Failed,
-    /// The driver does not count it any more.
-    Missing,
-}
-
-impl GpuState {
-    /// The word in `watchfire_gpu_up{state}`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Lost => "lost",
-            Self::ResetRequired => "reset_required",
-            Self::Hung => "hung",
-            Self::Failed => "failed",
-            Self::Missing => "missing",
-        }
-    }
-}
-
-/// What a GPU answered.
-#[derive(Debug)]
-pub struct Reading {
-    pub identity: Identity,
-    pub state: GpuState,
-    /// The driver's numbers by word; empty unless the state is [`GpuState::Ok`].
-    pub numbers: HashMap<&'static str, f64>,
-    pub throttle: Throttle,
-    pub errors: Vec<Error>,
-}
-
-impl Reading {
-    /// Of a GPU that answered nothing.
-    pub fn without(identity: Identity, state: GpuState) -> Self {
-        Self {
-            identity,
-            state,
-            numbers: HashMap::new(),
-            throttle: Throttle::default(),
-            errors: Vec::new(),
-        }
-    }
-}
 
 /// Stands by one GPU.
 pub struct Watcher {
@@ -103,7 +40,7 @@ impl Watcher {
                     Order::Stop => return,
                     Order::Tick => asker.look(clock.now()),
                     Order::Ask(now) => {
-                        of_thread.answer(asker.round(now));
+                        of_thread.answer(asker.round(now, &mut |_, _| {}));
                         of_thread.done();
                     }
                 }
@@ -146,179 +83,5 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         self.desk.stop();
-    }
-}
-
-/// What the thread knows of its GPU.
-struct Asker {
-    nvml: Nvml,
-    index: u32,
-    device: Option<Device>,
-    identity: Identity,
-    /// Questions that answer a wanted word.
-    questions: Vec<usize>,
-    /// Metrics of the GPU's own counters that are wanted.
-    gpm: Vec<usize>,
-    last_sample: Option<(Millis, GpmSample)>,
-    gpm_numbers: Vec<(&'static str, f64)>,
-    /// Answers that are kept for a while.
-    slow: Vec<(&'static str, f64)>,
-    slow_at: Option<Millis>,
-    throttle: Throttle,
-}
-
-impl Asker {
-    fn new(nvml: Nvml, index: u32, words: &[String]) -> Self {
-        let wanted = |word: &str| words.iter().any(|w| w == word);
-        // The margin to the slowdown and the throttle seconds are ours, whatever the table shows.
-        let always = [
-            "temperature",
-            "margin_temperature",
-            "margin_slowdown",
-            "threshold_slowdown",
-            "clock_reasons",
-        ];
-        let is_asked = |words: &[&str]| words.iter().any(|word| wanted(word) || always.contains(word));
-        Self {
-            nvml,
-            index,
-            device: None,
-            identity: Identity::unknown(index),
-            questions: (0..QUESTIONS.len()).filter(|i| is_asked(QUESTIONS[*i].words)).collect(),
-            gpm: (0..GPM.len()).filter(|i| wanted(GPM[*i].0)).collect(),
-            last_sample: None,
-            gpm_numbers: Vec::new(),
-            slow: Vec::new(),
-            slow_at: None,
-            throttle: Throttle::default(),
-        }
-    }
-
-    /// Looks between rounds at what holds the GPU back.
-    fn look(&mut self, now: Millis) {
-        if let Some(Ok(Some(reasons))) = self.device.as_ref().map(Device::clock_reasons) {
-            self.throttle.see(now, reasons);
-        }
-    }
-
-    fn round(&mut self, now: Millis) -> Reading {
-        let mut errors = Vec::new();
-        let result = self.numbers(now, &mut errors);
-        self.look(now);
-        errors.truncate(ERRORS_MAX);
-        let (state, numbers) = match result {
-            Ok(numbers) if numbers.is_empty() && !errors.is_empty() => (GpuState::Failed, numbers),
-            Ok(numbers) => (GpuState::Ok, numbers),
-            Err(error) => {
-                let state = state_of(&error);
-                errors.insert(0, self.error("asked for its readings", error));
-                // What is read next must be of the GPU that comes back.
-                self.slow_at = None;
-                self.last_sample = None;
-                self.gpm_numbers.clear();
-                (state, HashMap::new())
-            }
-        };
-        Reading {
-            identity: self.identity.clone(),
-            state,
-            numbers,
-            throttle: self.throttle.clone(),
-            errors,
-        }
-    }
-
-    /// Asks everything; an error only if the GPU as a whole does not answer.
-    fn numbers(&mut self, now: Millis, errors: &mut Vec<Error>) -> Result<HashMap<&'static str, f64>, nvml::Error> {
-        let device = match &self.device {
-            Some(device) => device.clone(),
-            None => self.nvml.device(self.index)?,
-        };
-        if self.device.is_none() || self.identity.uuid.is_empty() {
-            self.identity = Identity::read(&device)?;
-            self.device = Some(device.clone());
-        }
-        let ask_slow = self.slow_at.is_none_or(|at| (now - at).abs() >= SLOW_MS);
-        if ask_slow {
-            self.slow.clear();
-            self.slow_at = Some(now);
-        }
-        let mut numbers = HashMap::new();
-        for question in self.questions.iter().map(|i| &QUESTIONS[*i]) {
-            if question.is_slow && !ask_slow {
-                continue;
-            }
-            match (question.ask)(&device) {
-                Ok(answers) => {
-                    let known = question
-                        .words
-                        .iter()
-                        .zip(answers)
-                        .filter_map(|(word, n)| Some((*word, n?)));
-                    if question.is_slow {
-                        self.slow.extend(known);
-                    } else {
-                        numbers.extend(known);
-                    }
-                }
-                Err(error) if is_gone(&error) => return Err(error),
-                Err(error) => errors.push(self.error(question.words[0], error)),
-            }
-        }
-        numbers.extend(self.slow.iter().copied());
-        match self.sample(&device, now) {
-            Ok(()) => numbers.extend(self.gpm_numbers.iter().copied()),
-            Err(error) if is_gone(&error) => return Err(error),
-            Err(error) => errors.push(self.error("profiling", error)),
-        }
-        Ok(numbers)
-    }
-
-    /// Averages of the GPU's own counters since the round before.
-    fn sample(&mut self, device: &Device, now: Millis) -> Result<(), nvml::Error> {
-        if self.gpm.is_empty() {
-            return Ok(());
-        }
-        if let Some((at, _)) = &self.last_sample
-            && (0..GPM_SPAN_MS).contains(&(now - at))
-        {
-            return Ok(());
-        }
-        self.gpm_numbers.clear();
-        let Some(sample) = device.gpm_sample()? else {
-            // A board without such counters: not worth another question.
-            self.gpm.clear();
-            return Ok(());
-        };
-        if let Some((_, before)) = &self.last_sample {
-            let metrics: Vec<_> = self.gpm.iter().map(|i| GPM[*i].1).collect();
-            let values = before.metrics_until(&sample, &metrics)?;
-            let words = self.gpm.iter().map(|i| GPM[*i].0);
-            self.gpm_numbers
-                .extend(words.zip(values).filter_map(|(word, n)| Some((word, n?))));
-        }
-        self.last_sample = Some((now, sample));
-        Ok(())
-    }
-
-    fn error(&self, what: &str, source: nvml::Error) -> Error {
-        driver_error(format!("GPU {} ({}), {what}", self.index, self.identity.uuid), source)
-    }
-}
-
-/// Whether the error is of the GPU as a whole.
-fn is_gone(error: &nvml::Error) -> bool {
-    matches!(
-        error,
-        nvml::Error::GpuLost | nvml::Error::ResetRequired | nvml::Error::NoSuchDevice | nvml::Error::Uninitialized
-    )
-}
-
-fn state_of(error: &nvml::Error) -> GpuState {
-    match error {
-        nvml::Error::GpuLost | nvml::Error::NoSuchDevice => GpuState::Lost,
-        nvml::Error::ResetRequired => GpuState::ResetRequired,
-        nvml::Error::Timeout { .. } => GpuState::Hung,
-        _ => GpuState::Failed,
     }
 }
