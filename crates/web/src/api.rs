@@ -1,6 +1,7 @@
 //! The routes under `/api`, one file per subject.
 
 pub mod alerts;
+pub mod drill;
 pub mod query;
 pub mod rules;
 pub mod series;
