@@ -3,6 +3,7 @@
 pub mod alertmanager;
 pub mod alerts;
 pub mod deliveries;
+pub mod drill;
 pub mod query;
 pub mod rules;
 pub mod series;
