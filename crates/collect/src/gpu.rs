@@ -31,6 +31,8 @@ mod process;
 mod question;
 mod reading;
 #[allow(dead_code, reason = "the supervisor that uses it comes next")]
+pub mod ring;
+#[allow(dead_code, reason = "the supervisor that uses it comes next")]
 mod sample;
 mod selection;
 mod smi;

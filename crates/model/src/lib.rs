@@ -24,7 +24,7 @@ pub use matcher::{MatchOp, Matcher};
 pub use query::{Deadline, QueryEngine, QueryError, QueryOutcome, Value};
 pub use sample::{Column, STALE_NAN_BITS, Sample, is_stale, stale_nan};
 pub use store::{
-    Appended, Appender, Batch, Exemplar, ExemplarQueryable, Queryable, SeriesExemplars, SeriesId, StoreError,
-    StoredSeries, TargetId,
+    Appended, Appender, Batch, Exemplar, ExemplarQueryable, Queryable, SeriesExemplars, SeriesId, StoreAdmin,
+    StoreError, StoredSeries, TargetId,
 };
 pub use time::{Clock, Millis, SystemClock};

@@ -140,6 +140,31 @@ pub trait ExemplarQueryable: Send + Sync {
     ) -> Result<Vec<SeriesExemplars>, StoreError>;
 }
 
+/// What an administrator may ask of a store.
+pub trait StoreAdmin: Send + Sync {
+    /// Takes the samples with `mint <= time <= maxt` out of the series that pass any of the `selectors`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]; a part may then be done, and asking again is safe.
+    fn delete_series(&self, selectors: &[Vec<Matcher>], mint: Millis, maxt: Millis) -> Result<(), StoreError>;
+
+    /// Gives the room of deleted samples back; gives the number of blocks rewritten.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the disk refuses.
+    fn clean_tombstones(&self) -> Result<u64, StoreError>;
+
+    /// Puts a copy of the store into `snapshots/NAME` of its folder; `head` says whether samples come along that
+    /// are in no block yet.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when that folder exists or the disk refuses.
+    fn snapshot(&self, name: &str, head: bool) -> Result<(), StoreError>;
+}
+
 /// What a selection found.
 #[derive(Default)]
 pub struct Selection {

@@ -5,7 +5,7 @@
 //!
 //! Invariant: within a series examples ascend in time; one that is repeated is kept once.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Mutex;
 
 use model::{Exemplar, Labels, Matcher, Millis, SeriesExemplars};
@@ -113,18 +113,13 @@ impl Exemplars {
         found
     }
 
-    /// Forgets the examples of such series in a span of time.
-    pub fn delete(&self, matchers: &[Matcher], mint: Millis, maxt: Millis) {
-        let gone = self.select(&[matchers.to_vec()], mint, maxt);
-        if gone.is_empty() {
-            return;
-        }
+    /// Forgets the examples of these series in a span of time.
+    pub fn delete(&self, series: &HashSet<Labels>, mint: Millis, maxt: Millis) {
         let mut ring = lock(&self.ring);
         let all = std::mem::take(&mut ring.list);
         ring.newest.clear();
         for (labels, exemplar) in all {
-            let hit = (mint..=maxt).contains(&exemplar.time) && gone.iter().any(|g| g.labels == labels);
-            if hit {
+            if (mint..=maxt).contains(&exemplar.time) && series.contains(&labels) {
                 continue;
             }
             let newest = ring
@@ -249,7 +244,7 @@ mod tests {
         for (name, time) in [("a", 1), ("a", 2), ("b", 1)] {
             ring.push(&series(name), &exemplar(time, "x"));
         }
-        ring.delete(&[Matcher::equal("__name__", "a")], 2, 9);
+        ring.delete(&HashSet::from([series("a")]), 2, 9);
         assert_eq!(ring.all().len(), 2);
         ring.push(&series("a"), &exemplar(1, "y"));
         assert_eq!(ring.len(), 3, "what was deleted no longer refuses");

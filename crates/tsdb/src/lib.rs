@@ -25,7 +25,7 @@ mod sync;
 pub mod times;
 pub mod wal_record;
 
-pub use db::Db;
+pub use db::{Db, Deleted};
 pub use options::Options;
 pub use stats::Stats;
 

@@ -41,6 +41,8 @@ pub struct Stats {
     pub wal_corruptions: u64,
     /// Blocks that could not be opened.
     pub blocks_broken: u64,
+    /// Lists of deletions that could not be read.
+    pub deletions_damaged: u64,
     /// Chunks that did not fit their checksum when read.
     pub chunk_corruptions: u64,
     /// Samples taken.
@@ -93,6 +95,7 @@ macro_rules! counters {
 counters!(
     wal_corruptions,
     blocks_broken,
+    deletions_damaged,
     chunk_corruptions,
     samples_appended,
     samples_out_of_order,

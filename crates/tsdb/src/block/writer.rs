@@ -72,6 +72,9 @@ impl BlockWriter {
 
     /// Adds samples, later than those before, to the series at hand.
     pub fn samples(&mut self, column: &Column) {
+        if column.is_empty() {
+            return;
+        }
         let pieces = column.len().div_ceil(CHUNK_SAMPLES).max(1);
         let size = column.len().div_ceil(pieces).max(1);
         for start in (0..column.len()).step_by(size) {
@@ -87,6 +90,12 @@ impl BlockWriter {
             let number = self.columns.column(&column.times[range]);
             self.push(number, bytes);
         }
+    }
+
+    /// Adds samples that are a chunk already, later than those before, to the series at hand.
+    pub fn encoded(&mut self, times: &[Millis], bytes: &[u8]) {
+        let number = self.columns.column(times);
+        self.push(number, bytes.to_vec());
     }
 
     /// Adds a chunk of another block, later than those before, to the series at hand.

@@ -59,12 +59,15 @@ impl Deref for Data {
     }
 }
 
+/// Samples of a run of its own timestamps.
+const RUN: usize = 4 * PAGE;
+
 /// Encodes samples as runs that each lie within one span.
 pub(super) fn by_span(mut column: Column) -> Vec<Sealed> {
     let mut runs = Vec::new();
     while let Some(&first) = column.times.first() {
         let end = span_start(first).saturating_add(times::SPAN);
-        let n = column.times.partition_point(|&t| t < end);
+        let n = column.times.partition_point(|&t| t < end).min(RUN);
         let later = split_off(&mut column, n);
         runs.push(Sealed::inline(&column));
         column = later;
@@ -177,6 +180,13 @@ impl Sealed {
             page: first.page,
             data: Data::from(data.as_slice()),
         })
+    }
+
+    /// The chunk of a run of whole pages; `None` for any other.
+    pub(super) fn chunk(&self) -> Option<&[u8]> {
+        (self.target != INLINE)
+            .then(|| self.data.strip_prefix(&[WHOLE_PAGES]))
+            .flatten()
     }
 
     fn slot_end(&self) -> usize {

@@ -12,7 +12,7 @@ use super::shared::Shared;
 use super::snapshot::{PageCache, Run, Snapshot};
 use super::target::{PAGE, Place, Targets};
 use crate::codec::Scratch;
-use crate::column::{Value, drop_front, insert};
+use crate::column::{Value, drop_front, insert, retain};
 use crate::times::span_start;
 
 /// See the module.
@@ -140,7 +140,7 @@ impl Series {
         if let Tail::Shared(shared) = &self.tail {
             let page = PageCache::new(targets).get(shared.target, shared.page, shared.end());
             let mut column = Column::default();
-            shared.decode(&page, &mut column);
+            shared.decode(&page, &mut Scratch::default(), &mut column);
             self.tail = Tail::Own(Box::new(column));
         }
     }
@@ -295,6 +295,24 @@ impl Series {
             }
         }
         snapshot
+    }
+
+    /// Takes the samples with `mint <= time <= maxt` out; gives how many there were. The rest is encoded anew.
+    pub fn delete(&mut self, mint: Millis, maxt: Millis, targets: &Targets) -> usize {
+        let mut all = Column::default();
+        let snapshot = self.snapshot(Millis::MIN, Millis::MAX, &mut PageCache::new(targets));
+        snapshot.read(Millis::MIN, Millis::MAX, &mut Scratch::default(), &mut all);
+        let before = all.len();
+        retain(&mut all, |t| !(mint..=maxt).contains(&t));
+        if all.len() == before {
+            return 0;
+        }
+        let gone = before - all.len();
+        self.last = all.times.last().copied().unwrap_or(Millis::MIN);
+        self.tail = Tail::Empty;
+        self.late = None;
+        self.sealed = by_span(all);
+        gone
     }
 
     /// Forgets samples before `boundary`, the start of a span.
