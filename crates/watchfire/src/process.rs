@@ -3,6 +3,7 @@
 mod agent;
 mod alerting;
 mod demo;
+mod drill;
 mod events;
 mod hub;
 mod own_metrics;

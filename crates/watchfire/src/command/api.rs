@@ -45,6 +45,11 @@ impl Api {
         })
     }
 
+    /// Runs a task where requests run.
+    pub fn within<T>(&self, task: impl Future<Output = T>) -> T {
+        self.runtime.block_on(task)
+    }
+
     /// What was judged against, in words.
     pub fn note(&self) -> String {
         if self.is_hub {
@@ -97,26 +102,43 @@ impl Api {
         let work = async {
             let response = request.send().await.map_err(|error| no_answer(address, error))?;
             let status = response.status();
-            if response.content_length().is_some_and(|length| length > ANSWER_BYTES_MAX as u64) {
+            if response
+                .content_length()
+                .is_some_and(|length| length > ANSWER_BYTES_MAX as u64)
+            {
                 anyhow::bail!("{address}: the answer is larger than {ANSWER_BYTES_MAX} bytes");
             }
             let mut response = response;
             let mut body = Vec::new();
-            while let Some(piece) = response.chunk().await.with_context(|| format!("cannot read the answer of {address}"))? {
+            while let Some(piece) = response
+                .chunk()
+                .await
+                .with_context(|| format!("cannot read the answer of {address}"))?
+            {
                 body.extend_from_slice(&piece);
                 if body.len() > ANSWER_BYTES_MAX {
                     anyhow::bail!("{address}: the answer is larger than {ANSWER_BYTES_MAX} bytes");
                 }
             }
-            let answer = if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(&body) };
-            Ok((status, answer.with_context(|| format!("{address} answered {status} and no JSON"))?))
+            let answer = if body.is_empty() {
+                Ok(Value::Null)
+            } else {
+                serde_json::from_slice(&body)
+            };
+            Ok((
+                status,
+                answer.with_context(|| format!("{address} answered {status} and no JSON"))?,
+            ))
         };
         self.runtime.block_on(work)
     }
 
     /// The samples of an expression now.
     pub fn instant(&self, expr: &str) -> anyhow::Result<Vec<(Labels, f64)>> {
-        let data = self.post("/api/v1/query", &[("query", expr.to_owned()), ("time", seconds(self.now))])?;
+        let data = self.post(
+            "/api/v1/query",
+            &[("query", expr.to_owned()), ("time", seconds(self.now))],
+        )?;
         let samples = data["result"].as_array().into_iter().flatten();
         Ok(samples
             .map(|row| (labels(&row["metric"]), number(&row["value"][1])))
@@ -152,7 +174,7 @@ fn no_answer(address: &str, error: reqwest::Error) -> anyhow::Error {
     }
     anyhow::Error::new(Hinted {
         message: cause.to_string(),
-        hint: "start a hub with `watchfire run`, or judge against saved pages with --pages".into(),
+        hint: "start a hub with `watchfire run`, or name another with --hub".into(),
     })
     .context(context)
 }
