@@ -7,7 +7,9 @@
 
 pub mod agent;
 mod api;
+pub mod drill;
 mod error;
+pub mod events;
 mod guard;
 pub mod hub;
 mod json;
@@ -17,6 +19,7 @@ mod serve;
 mod work;
 
 pub use agent::{Agent, MetricsPage};
+pub use events::EventLog;
 pub use hub::{Hub, HubStatus};
 pub use serve::{ListenError, Site, listen, serve};
 
