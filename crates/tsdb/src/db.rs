@@ -6,6 +6,7 @@
 
 mod append;
 mod delete;
+mod exchange;
 mod maintain;
 
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use model::{ExemplarQueryable, Matcher, Millis, Queryable, SeriesExemplars, Stor
 
 pub use delete::Deleted;
 pub(crate) use delete::set_aside as set_aside_deletes;
+pub use exchange::{Export, Exported, Imported, prometheus_blocks};
 
 use crate::Error;
 use crate::block::Block;
