@@ -1,7 +1,12 @@
 //! The routes under `/api`, one file per subject.
 
+pub mod admin;
 pub mod alerts;
+pub mod exemplars;
+pub mod federate;
+pub mod push;
 pub mod query;
+pub mod read;
 pub mod rules;
 pub mod series;
 pub mod status;

@@ -7,6 +7,7 @@
 
 pub mod agent;
 mod api;
+pub mod data;
 mod error;
 mod guard;
 pub mod hub;
@@ -15,8 +16,10 @@ mod page;
 mod params;
 mod serve;
 mod work;
+pub mod yaml;
 
 pub use agent::{Agent, MetricsPage};
+pub use data::Data;
 pub use hub::{Hub, HubStatus};
 pub use serve::{ListenError, Site, listen, serve};
 
