@@ -28,6 +28,8 @@ pub struct Config {
     pub data_dir: Option<PathBuf>,
     /// Whether a listener off loopback may go without authentication.
     pub insecure: bool,
+    /// Whether samples may be deleted and snapshots taken over HTTP.
+    pub admin_api: bool,
     /// How others reach this hub: stands in messages. `None` for the listener's address.
     pub external_url: Option<Url>,
     /// Whether the exporters' own ports are opened too.
@@ -112,6 +114,7 @@ impl Default for Config {
             listen: None,
             data_dir: None,
             insecure: false,
+            admin_api: false,
             external_url: None,
             compat_ports: false,
             retention: Retention::default(),
@@ -230,6 +233,7 @@ impl Config {
             listen: fields.part("listen").map(listen).transpose()?,
             data_dir: fields.get::<String>("data_dir")?.map(PathBuf::from),
             insecure: fields.or_empty("insecure")?,
+            admin_api: fields.or_empty("admin_api")?,
             external_url: external_url(&mut fields)?,
             compat_ports: fields.or_empty("compat_ports")?,
             retention: retention(fields.part("retention"))?,

@@ -192,6 +192,12 @@ impl Db {
         self.inner.stats()
     }
 
+    /// What each block on disk says of itself, in order of time.
+    #[must_use]
+    pub fn block_metas(&self) -> Vec<blocks::block::Meta> {
+        self.inner.blocks().iter().map(|b| b.meta.clone()).collect()
+    }
+
     /// The label names with most values in the head, most first: `(name, values)`.
     #[must_use]
     pub fn label_cardinality(&self, most: usize) -> Vec<(String, u64)> {

@@ -109,6 +109,9 @@ pub struct StoreArgs {
     /// Leave the shipped rules out.
     #[arg(long)]
     pub no_shipped_rules: bool,
+    /// Allow samples to be deleted and snapshots to be taken over HTTP.
+    #[arg(long)]
+    pub admin_api: bool,
 }
 
 /// Where the machine's facts are read from: fakes and containers use the same code as a host.

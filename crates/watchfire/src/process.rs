@@ -2,6 +2,7 @@
 
 mod agent;
 mod alerting;
+mod data;
 mod demo;
 mod drill;
 mod events;

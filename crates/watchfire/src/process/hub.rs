@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use web::{Hub, HubStatus};
 
 use super::alerting::Bridge;
+use super::data::{InForce, Shows};
 use super::demo::Demo;
 use super::drill;
 use super::events::Desk;
@@ -48,6 +49,7 @@ struct Parts {
     alerts: alerts::Manager,
     machines: Vec<LocalMachine>,
     reloads: Reloads,
+    in_force: InForce,
     own_metrics: OnceLock<Arc<dyn Fn() -> String + Send + Sync>>,
     /// Routes and receivers in force, for drills.
     alerting: Mutex<Option<config::alertmanager::Config>>,
@@ -100,6 +102,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         alerts,
         machines,
         reloads: Reloads::begun(clock.now()),
+        in_force: InForce::default(),
         own_metrics: OnceLock::new(),
         alerting: Mutex::default(),
     });
@@ -129,6 +132,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
     if let Some(demo) = demo {
         demo.play()?;
     }
+    hub.data.otlp.set_options(super::data::otlp_options(&loaded));
     parts.apply(loaded).await?;
     let desk = Desk::of_hub(parts.targets.clone(), Arc::clone(&parts.rules))?;
     for machine in &parts.machines {
@@ -219,6 +223,7 @@ impl Parts {
     /// Puts a configuration in force, everywhere or nowhere.
     async fn apply(&self, loaded: Loaded) -> anyhow::Result<()> {
         let locals = self.local_targets(&loaded);
+        let shown = InForce::shown(&loaded);
         // The one part that can refuse comes first.
         self.alerts
             .reload(&loaded.alerting)
@@ -229,6 +234,7 @@ impl Parts {
             .await
             .context("cannot use the scrape configuration")?;
         self.rules.apply(&loaded.groups, loaded.rule_options, SystemClock.now());
+        self.in_force.set(shown);
         Ok(())
     }
 
@@ -271,6 +277,16 @@ impl Parts {
     }
 }
 
+impl Shows for Parts {
+    fn in_force(&self) -> &InForce {
+        &self.in_force
+    }
+
+    fn reloads(&self) -> &Reloads {
+        &self.reloads
+    }
+}
+
 fn page_parts(
     parts: &Arc<Parts>,
     loaded: &Loaded,
@@ -289,6 +305,7 @@ fn page_parts(
     let external = parts.settings.external_url();
     Hub {
         engine,
+        data: super::data::data(db, &parts.settings, Arc::downgrade(parts)),
         targets: parts.targets.clone(),
         rules: Arc::clone(&parts.rules),
         alerts: parts.alerts.clone(),
