@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use collect::Runner;
 use collect::gpu::{self, CaptureOptions, FIELDS, FieldTable, HostLabel, Names, Selection};
 use collect::page::Page;
-use collect::Runner;
 use model::{Family, Metric, SystemClock};
 
 mod corpora;
