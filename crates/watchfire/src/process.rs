@@ -3,6 +3,7 @@
 mod agent;
 mod alerting;
 mod demo;
+mod drill;
 mod events;
 pub mod gpu_page;
 mod hub;

@@ -7,6 +7,7 @@
 
 pub mod agent;
 mod api;
+pub mod drill;
 mod error;
 pub mod events;
 mod guard;

@@ -17,6 +17,7 @@ use web::{Hub, HubStatus};
 
 use super::alerting::Bridge;
 use super::demo::Demo;
+use super::drill;
 use super::events::Desk;
 use super::reload::Reloads;
 use super::settings::{Loaded, Settings};
@@ -48,6 +49,8 @@ struct Parts {
     machines: Vec<LocalMachine>,
     reloads: Reloads,
     own_metrics: OnceLock<Arc<dyn Fn() -> String + Send + Sync>>,
+    /// Routes and receivers in force, for drills.
+    alerting: Mutex<Option<config::alertmanager::Config>>,
 }
 
 /// Runs until asked to end.
@@ -98,6 +101,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         machines,
         reloads: Reloads::begun(clock.now()),
         own_metrics: OnceLock::new(),
+        alerting: Mutex::default(),
     });
     let hub = Arc::new(page_parts(&parts, &loaded, engine, &db, clock, demo.is_some()));
 
@@ -136,6 +140,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         repeat("rules", Arc::clone(&stopping), rules_turn(Arc::clone(&parts)))?,
         repeat("store", Arc::clone(&stopping), maintenance_turn(Arc::clone(&db)))?,
     ];
+    let _ = hub.drills.set(drill_desk(&parts, &hub, appender));
     hub.ready.store(true, Ordering::Release);
     tracing::info!("ready");
 
@@ -218,6 +223,7 @@ impl Parts {
         self.alerts
             .reload(&loaded.alerting)
             .context("cannot use the alerting configuration")?;
+        *self.alerting.lock().unwrap_or_else(PoisonError::into_inner) = Some(loaded.alerting.clone());
         self.targets
             .apply(loaded.jobs, locals)
             .await
@@ -314,7 +320,23 @@ fn page_parts(
                 .unwrap_or(web::hub::QUERIES_AT_ONCE)
                 .max(1),
         )),
+        drills: OnceLock::new(),
     }
+}
+
+/// Who runs drills: with the rules, routes and receivers in force, beside the real ones and never through them.
+fn drill_desk(parts: &Arc<Parts>, hub: &Hub, appender: Arc<dyn Appender>) -> Arc<dyn web::drill::Drills> {
+    let of = Arc::clone(parts);
+    Arc::new(drill::Desk::new(drill::Surroundings {
+        rules: Arc::clone(&parts.rules),
+        alerts: parts.alerts.clone(),
+        engine: Arc::clone(&hub.engine),
+        appender,
+        alerting: Box::new(move || of.alerting.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+        data: parts.settings.data.clone(),
+        external_url: parts.settings.external_url(),
+        runtime: tokio::runtime::Handle::current(),
+    }))
 }
 
 /// The page of this hub's own metrics; the hub scrapes it like any other.

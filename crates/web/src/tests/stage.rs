@@ -191,6 +191,7 @@ impl Stage {
             },
             query_timeout: Duration::from_secs(10),
             query_slots: Arc::new(Semaphore::new(2)),
+            drills: std::sync::OnceLock::new(),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
