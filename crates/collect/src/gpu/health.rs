@@ -257,7 +257,7 @@ fn long_form(address: &str) -> String {
 fn absent<'a>(selection: &Selection, readings: impl Iterator<Item = &'a Reading>) -> Family {
     let mut family = gauge(
         "watchfire_gpu_field_absent",
-        "A field that this GPU has no value for, and why (unsupported, denied, failed, out_of_range, unreadable); the value is always 1.",
+        "A field that this GPU has no value for, and why (unsupported, denied, failed, out_of_range, unreadable, not_told); the value is always 1.",
     );
     for reading in readings {
         for column in &selection.columns {

@@ -16,7 +16,8 @@ mod tree;
 mod value;
 
 use super::identity::Identity;
-use super::reading::{GpuState, Reading};
+use super::question;
+use super::reading::{Absence, GpuState, Reading};
 use crate::State;
 
 pub use complaint::Complaint;
@@ -57,7 +58,12 @@ impl Report {
             Some(first) if answers => (State::Present, &first.state, &first.reason),
             Some(first) => (first.collector, &first.state, &first.reason),
             None if self.readings.is_empty() => (State::Absent, "no_devices", "no GPU in what nvidia-smi said"),
-            None => (State::Present, "ok", ""),
+            None if answers => (State::Present, "ok", ""),
+            None => {
+                let is_lost = self.readings.iter().any(|r| r.state == GpuState::Lost);
+                let word = if is_lost { "gpu_lost" } else { "driver_failed" };
+                (State::Unsupported, word, "no GPU answers")
+            }
         }
     }
 
@@ -184,6 +190,7 @@ pub fn read(dialect: &Dialect, bytes: &[u8], moment: Option<&str>) -> Report {
     }
     for reading in &mut report.readings {
         reading.derive();
+        reading.name_the_silent();
     }
     complaint::apply(&mut report);
     if report.complaints.is_empty() && report.readings.is_empty() {
@@ -213,6 +220,18 @@ fn read_plain(dialect: &Dialect, text: &str) -> Report {
 }
 
 impl Reading {
+    /// Names what was not told: a text never speaks of everything that NVML knows.
+    fn name_the_silent(&mut self) {
+        if self.state != GpuState::Ok {
+            return;
+        }
+        for word in question::numbers() {
+            if !self.numbers.contains_key(word) && self.absent.iter().all(|(absent, _)| *absent != word) {
+                self.absent.push((word, Absence::NotTold));
+            }
+        }
+    }
+
     /// What follows from what was told.
     fn derive(&mut self) {
         let told = |numbers: &std::collections::HashMap<&'static str, f64>, word: &str| numbers.get(word).copied();
@@ -222,7 +241,7 @@ impl Reading {
             && total > reserved
         {
             self.numbers
-                .insert(super::question::MEMORY_USED_RATIO, used / (total - reserved));
+                .insert(question::MEMORY_USED_RATIO, used / (total - reserved));
         }
     }
 }
