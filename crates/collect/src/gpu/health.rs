@@ -83,7 +83,7 @@ impl Health {
         ));
         families.push(recovery(ok()));
         families.push(slot_lines(readings, slots));
-        families.push(absent(selection, ok()));
+        families.push(absent(selection, readings.iter()));
         families.extend(instances(ok()));
         families
     }

@@ -176,7 +176,7 @@ fn complete_processes(own: &mut [super::reading::GpuProcess], other: &[super::re
 /// complaint. `moment` picks one of a capture's (`idle`, `load`); the last by default.
 #[must_use]
 pub fn read(dialect: &Dialect, bytes: &[u8], moment: Option<&str>) -> Report {
-    let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n");
+    let text = decode(bytes).replace("\r\n", "\n");
     let mut report = match capture::split(&text) {
         Some(sections) => capture::read(dialect, &sections, moment),
         None => read_plain(dialect, &text),
@@ -199,16 +199,30 @@ pub fn read(dialect: &Dialect, bytes: &[u8], moment: Option<&str>) -> Report {
     report
 }
 
+/// The text; a shell of Windows writes UTF-16.
+fn decode(bytes: &[u8]) -> String {
+    let Some(rest) = bytes.strip_prefix(&[0xff, 0xfe]) else {
+        return String::from_utf8_lossy(bytes).into_owned();
+    };
+    let units: Vec<u16> = rest
+        .chunks_exact(2)
+        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+        .collect();
+    String::from_utf16_lossy(&units)
+}
+
 /// Reads outputs that stand one after the other without headings.
 fn read_plain(dialect: &Dialect, text: &str) -> Report {
     let mut report = Report::default();
     if let Some(table) = query::find(text) {
         report.complete(query::read(dialect, table));
     }
-    if let Some(at) = text.find("<nvidia_smi_log") {
+    // Of several, as `-l` prints them, the last that is whole.
+    let end = text.rfind("</nvidia_smi_log>").unwrap_or(text.len());
+    if let Some(at) = text[..end].rfind("<nvidia_smi_log") {
         report.complete(tree::read_xml(dialect, &text[at..]));
     }
-    if let Some(at) = text.find("==NVSMI LOG==") {
+    if let Some(at) = text.rfind("==NVSMI LOG==") {
         report.complete(tree::read_text(dialect, &text[at..]));
     }
     if summary::is_here(text) {
