@@ -17,7 +17,7 @@ use crate::yaml::{Decode, Duration, Fields, Node, Result, parse};
 
 mod collect;
 
-pub use collect::{Collect, Collector, GpuConfig, GpuNames, Paths};
+pub use collect::{Collect, Collector, GpuConfig, GpuNames, HostnameLabel, Paths};
 
 /// The whole file, defaults resolved.
 #[derive(Debug, Clone, PartialEq)]
@@ -177,6 +177,9 @@ impl Config {
         let placed = |fault| Error::at(path, text, &fault);
         let root = parse(text).map_err(placed)?;
         let mut config = Self::own_keys(&root).map_err(placed)?;
+        if let Some(file) = &mut config.gpu.counters_file {
+            *file = folder.join(&file);
+        }
         folder.clone_into(&mut config.prometheus_folder);
         folder.clone_into(&mut config.alertmanager_folder);
         let mut fields = root.fields().map_err(placed)?;

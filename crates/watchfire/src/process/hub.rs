@@ -203,7 +203,7 @@ fn machines(settings: &Settings, demo: Option<&Arc<Demo>>) -> anyhow::Result<Vec
     if let Some(paths) = &settings.paths {
         let host = sources::host_name();
         out.push(LocalMachine {
-            sources: Sources::of_here(paths, Some(&settings.data.join(GPU_INVENTORY)))?,
+            sources: Sources::of_here(paths, Some(&settings.data.join(GPU_INVENTORY)), &settings.config.gpu)?,
             labels: Box::new(move |job| Labels::from_pairs([("job", job), ("instance", &host)])),
             interval: None,
         });
