@@ -1,10 +1,10 @@
 //! The GPUs, in dcgm-exporter's words and our own.
 //!
-//! `data/gpu_fields.yml` says what is shown, [`question`] asks the driver, a [`watcher`] thread stands by each GPU, and
-//! [`driver`] holds the library and finds it again after it was absent. [`collector`] puts the answers on the page.
+//! `data/gpu_fields.yml` says what is shown, an [`asker`] puts the [`question`]s to a GPU. The [`driver`] is asked by
+//! [`helper`] processes, or [`here`] where it is simulated. [`collector`] puts the answers on the page; what a helper sees
+//! between two pages goes into the [`ring`].
 //!
-//! Absent for now: driver calls in a process of their own (a thread that the driver never lets go stays until the end),
-//! MIG instances, DCGM, per-process figures.
+//! Absent: DCGM; any call that changes a GPU.
 //!
 //! Invariant: one GPU that is lost or hangs takes away nothing from the others, and one field that a board lacks nothing
 //! from the other fields. A lost GPU has no readings, and `watchfire_gpu_up` 0 with the labels it had, which an
@@ -16,21 +16,19 @@ mod driver;
 mod events;
 mod fault;
 mod field;
-#[allow(dead_code, reason = "the supervisor that uses it comes next")]
-mod helper;
+pub mod helper;
+mod here;
 mod identity;
 mod inventory;
 mod occupants;
 mod pci;
 mod question;
 mod reading;
-#[allow(dead_code, reason = "the supervisor that uses it comes next")]
 pub mod ring;
-#[allow(dead_code, reason = "the supervisor that uses it comes next")]
 mod sample;
+mod standing;
 mod throttle;
 mod watcher;
-#[allow(dead_code, reason = "the supervisor that uses it comes next")]
 mod word;
 
 use std::path::PathBuf;
@@ -39,6 +37,8 @@ use std::time::Duration;
 
 use model::Clock;
 
+use self::driver::Driver;
+use self::here::Here;
 use crate::kernel::{XidCatalog, XidCounts};
 use crate::page::Page;
 use crate::{Error, Paths, State, Worker};
@@ -46,6 +46,7 @@ use crate::{Error, Paths, State, Worker};
 pub use collector::GpuCollector;
 pub use fault::{Fault, FaultKind};
 pub use field::{FIELDS, FieldTable};
+pub use helper::HelperCommand;
 
 /// What the GPU collector needs to know.
 pub struct Options {
@@ -76,16 +77,93 @@ pub const DEADLINE: Duration = Duration::from_secs(3);
 /// How often the reasons are looked at by default.
 pub const TICK: Duration = Duration::from_secs(1);
 
-/// The GPU collector, ready to run.
+/// Where the driver's library is loaded.
+#[derive(Debug, Clone, Default)]
+pub enum Place {
+    /// In this process: only for a driver that is simulated, whose clock this process turns.
+    #[default]
+    Here,
+    /// In helper processes, which also take the samples between pages.
+    Helper(Sampling),
+}
+
+/// How a machine's GPUs are watched between pages.
+#[derive(Debug, Clone)]
+pub struct Sampling {
+    /// How a helper is started.
+    pub command: HelperCommand,
+    /// How often samples are taken.
+    pub interval: Duration,
+    /// The file of the last half hour's samples ([`ring`]); without it they are not kept.
+    pub ring: Option<PathBuf>,
+}
+
+/// The helper processes of one machine, as a handle to end them.
+#[derive(Clone)]
+pub struct Helpers(Arc<helper::Supervisor>);
+
+impl Helpers {
+    /// Lets the helpers shut the driver's library down in order and end; takes no longer than a few seconds. The GPU
+    /// collector answers nothing afterwards.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+
+    /// The process ids of the helpers at work.
+    #[must_use]
+    pub fn pids(&self) -> Vec<u32> {
+        self.0.pids()
+    }
+}
+
+/// The GPU collector, ready to run, with the driver's library in this process.
 #[must_use]
 pub fn workers(paths: &Paths, options: Options) -> Vec<Worker> {
+    let here = Here::new(
+        options.library.clone(),
+        options.fields.words(),
+        options.tick,
+        Arc::clone(&options.clock),
+        options.xids.clone(),
+    );
+    vec![worker(paths, Driver::Here(Box::new(here)), options)]
+}
+
+/// The GPU collector, ready to run, and its helpers where the driver's library has such.
+///
+/// # Errors
+///
+/// [`Error::Thread`].
+pub fn start(paths: &Paths, options: Options, place: Place) -> Result<(Vec<Worker>, Option<Helpers>), Error> {
+    let Place::Helper(sampling) = place else {
+        return Ok((workers(paths, options), None));
+    };
+    let interval_ms = u32::try_from(sampling.interval.as_millis()).unwrap_or(u32::MAX);
+    let supervisor = helper::Supervisor::start(helper::Options {
+        command: sampling.command,
+        begin: helper::Begin {
+            library: options.library.clone(),
+            words: options.fields.words(),
+            serves: helper::Serves::AllBut(Vec::new()),
+            sample_ms: interval_ms,
+        },
+        times: helper::Times::of(options.deadline, sampling.interval),
+        xids: options.xids.clone(),
+        ring: ring::RingKeeper::new(sampling.ring, interval_ms),
+    });
+    let supervisor = Arc::new(supervisor.map_err(Error::Thread)?);
+    let driver = Driver::Helper(Arc::clone(&supervisor));
+    Ok((vec![worker(paths, driver, options)], Some(Helpers(supervisor))))
+}
+
+fn worker(paths: &Paths, driver: Driver, options: Options) -> Worker {
     // The library itself may hang when it is loaded, and then nothing but this deadline ends the wait.
     let deadline = options.deadline + Duration::from_secs(1);
-    vec![Worker {
+    Worker {
         page: Page::Gpu,
         deadline,
-        collectors: vec![Box::new(GpuCollector::new(paths, options))],
-    }]
+        collectors: vec![Box::new(GpuCollector::new(paths, driver, options))],
+    }
 }
 
 /// What a driver's error says of the collector as a whole.
@@ -93,7 +171,7 @@ pub(crate) const fn state_of(fault: &Fault) -> State {
     match fault.kind {
         FaultKind::NoLibrary | FaultKind::NotLoaded | FaultKind::NoSuchDevice => State::Absent,
         FaultKind::Denied => State::Denied,
-        FaultKind::Timeout => State::Hung,
+        FaultKind::Timeout | FaultKind::Starting => State::Hung,
         _ => State::Unsupported,
     }
 }

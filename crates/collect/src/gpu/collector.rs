@@ -1,17 +1,18 @@
 //! The GPU page.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use model::{Family, Kind, Millis};
 
 use super::Options;
-use super::driver::{Driver, Session};
+use super::driver::Driver;
 use super::field::FieldTable;
 use super::identity::Identity;
 use super::inventory::Inventory;
 use super::pci::Bus;
 use super::question::{VGPU_LICENSE, XID_LAST};
 use super::reading::{GpuState, Reading};
+use super::standing::{self, Standing};
 use crate::kernel::{GpuIdentity, XidCatalog, XidCounts};
 use crate::source::Reader;
 use crate::{Collector, Paths, Readings};
@@ -19,6 +20,7 @@ use crate::{Collector, Paths, Readings};
 /// Collects `DCGM_FI_*` and `watchfire_gpu*`.
 pub struct GpuCollector {
     driver: Driver,
+    standing: Standing,
     bus: Bus,
     fields: FieldTable,
     hostname: String,
@@ -39,18 +41,12 @@ struct Host {
 
 impl GpuCollector {
     /// Looks for the driver at the first collection.
-    pub(super) fn new(paths: &Paths, options: Options) -> Self {
+    pub(super) fn new(paths: &Paths, driver: Driver, options: Options) -> Self {
         let boot_id = paths.proc("sys/kernel/random/boot_id");
         let boot_id = Reader::default().word(&boot_id).unwrap_or_default().to_owned();
-        let words = options.fields.fields.iter().map(|f| f.source.clone()).collect();
         Self {
-            driver: Driver::new(
-                options.library,
-                words,
-                options.tick,
-                options.clock,
-                options.xids.clone(),
-            ),
+            driver,
+            standing: Standing::new(paths),
             bus: Bus::new(paths),
             fields: options.fields,
             hostname: options.hostname,
@@ -60,15 +56,6 @@ impl GpuCollector {
             inventory: Inventory::open(options.inventory, boot_id),
             most: 0,
         }
-    }
-
-    fn read(session: &mut Session, now: Millis, deadline: Duration) -> Vec<Reading> {
-        let begun = Instant::now();
-        let asked: Vec<bool> = session.watchers.iter().map(|w| w.ask(now)).collect();
-        let watchers = session.watchers.iter_mut().zip(asked);
-        watchers
-            .map(|(watcher, asked)| watcher.wait(asked, begun, deadline))
-            .collect()
     }
 
     fn families(&self, host: &Host, readings: &[Reading]) -> Vec<Family> {
@@ -159,20 +146,25 @@ impl Collector for GpuCollector {
         if self.inventory.forget_if_deleted() {
             self.most = 0;
         }
-        let session = match self.driver.session(now) {
-            Ok(session) => session,
+        let round = match self.driver.round(now, deadline) {
+            Ok(round) => round,
             Err(error) => {
                 let mut readings = Readings::failed(error);
                 readings.families = self.counts(now, 0, 0);
+                let is_gpu_machine = !readings.families.is_empty();
+                readings
+                    .families
+                    .extend(self.standing.without(&readings.errors, is_gpu_machine));
                 self.know(&self.inventory.missing(&[]));
                 return readings;
             }
         };
-        let mut readings = Self::read(session, now, deadline);
+        let between = self.standing.with(&round);
+        let mut readings = round.readings;
         let host = Host {
             name: self.hostname.clone(),
-            driver_version: session.driver_version.clone(),
-            cuda_version: session.cuda_version.clone(),
+            driver_version: round.facts.driver_version,
+            cuda_version: round.facts.cuda_version,
         };
         let count = |state: Option<GpuState>| {
             let counted = readings.iter().filter(|r| state.is_none_or(|s| r.state == s)).count();
@@ -186,6 +178,8 @@ impl Collector for GpuCollector {
         self.know(&readings);
         let mut page = Readings::of(self.families(&host, &readings));
         page.families.extend(self.counts(now, known, answering));
+        page.families.extend(between);
+        page.families.push(standing::reasons(&readings));
         page.errors = readings.into_iter().flat_map(|r| r.errors).collect();
         page.errors.extend(unwritten);
         if all_failed {

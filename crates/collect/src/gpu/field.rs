@@ -119,6 +119,11 @@ impl FieldTable {
         self
     }
 
+    /// The words of the questions behind the table.
+    pub(super) fn words(&self) -> Vec<String> {
+        self.fields.iter().map(|field| field.source.clone()).collect()
+    }
+
     /// Without what is shown only when asked for.
     #[must_use]
     pub fn usual(mut self) -> Self {
