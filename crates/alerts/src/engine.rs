@@ -17,7 +17,7 @@ use model::Millis;
 use model::labels::Labels;
 
 use crate::alert::Alert;
-use crate::delivery::{Delivery, DeliveryStatus, History, Outcome};
+use crate::delivery::{Delivery, DeliveryStatus, History, Outcome, Receipt};
 use crate::error::Error;
 use crate::group::{Group, GroupId, Sending, Told};
 use crate::inhibit::Inhibitor;
@@ -62,6 +62,10 @@ pub struct Notification {
     pub alerts: Vec<Told>,
     /// Why it is told.
     pub reason: Reason,
+    /// When it was decided, in milliseconds since the epoch.
+    pub at: Millis,
+    /// The labels of the route; their values are templates.
+    pub route_labels: BTreeMap<String, String>,
 }
 
 /// What must be remembered of a message on its way.
@@ -400,6 +404,8 @@ impl Engine {
             at: now,
             receiver: route.receiver.clone(),
             integration: format!("{}[{at}]", channel.kind),
+            address: String::new(),
+            fingerprints: alerts.iter().map(|t| t.fingerprint).collect(),
             group_key: group.key.clone(),
             firing: firing.len(),
             resolved: alerts.len() - firing.len(),
@@ -407,6 +413,8 @@ impl Engine {
             attempts: attempt,
             latency: 0,
             error: String::new(),
+            remark: String::new(),
+            test: false,
         };
         out.push(Notification {
             id: number,
@@ -417,6 +425,8 @@ impl Engine {
             group_labels: id.1.clone(),
             alerts,
             reason: why,
+            at: now,
+            route_labels: route.labels.clone(),
         });
         let pending = Pending {
             group: id.clone(),
@@ -432,12 +442,18 @@ impl Engine {
 
     /// Takes the outcome of a message in; returns messages that follow from it at once.
     pub fn done(&mut self, id: u64, outcome: &Outcome, latency: Millis, now: Millis) -> Vec<Notification> {
+        self.finish(id, &Receipt::from(outcome.clone()), latency, now)
+    }
+
+    /// The same with what is to be remembered of the message.
+    pub fn finish(&mut self, id: u64, receipt: &Receipt, latency: Millis, now: Millis) -> Vec<Notification> {
+        let outcome = &receipt.outcome;
         let Some(pending) = self.on_the_way.remove(&id) else {
             return Vec::new();
         };
         let attempt = pending.delivery.attempts;
         let chain = pending.delivery.id;
-        self.note(pending.delivery, outcome, latency, now);
+        self.note(pending.delivery, receipt, latency, now);
         if *outcome == Outcome::Sent {
             let entry = Entry::new(now, pending.repeat, pending.entry.firing, pending.entry.resolved);
             self.record(pending.key, entry);
@@ -476,8 +492,8 @@ impl Engine {
         }
     }
 
-    fn note(&mut self, mut delivery: Delivery, outcome: &Outcome, latency: Millis, now: Millis) {
-        delivery.take(outcome);
+    fn note(&mut self, mut delivery: Delivery, receipt: &Receipt, latency: Millis, now: Millis) {
+        delivery.take(receipt);
         delivery.at = now;
         delivery.latency = latency;
         match delivery.status {

@@ -8,8 +8,7 @@
 //! and carries out what the engine wants sent. Time arrives in the engine as a value; tests turn it by
 //! hand. What was told to whom lives in [`nflog`] and survives a restart, so that nothing is told twice.
 //!
-//! What is absent: rules (alerts are born there), templates, HTTP's server side, and receivers other than
-//! [`receiver::webhook`] and [`receiver::log`]; others are refused by name.
+//! What is absent: rules (alerts are born there) and HTTP's server side.
 
 pub mod manager;
 
@@ -28,6 +27,7 @@ pub mod store;
 pub mod delivery;
 pub mod payload;
 pub mod receiver;
+pub mod templates;
 
 pub mod defaults;
 pub mod journal;

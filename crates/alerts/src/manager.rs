@@ -13,7 +13,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::alert::Alert;
-use crate::delivery::{Delivery, Outcome};
+use crate::delivery::{Delivery, Outcome, Receipt};
 use crate::engine::{AlertView, Engine, GroupView, Notification, Stats};
 use crate::error::Error;
 use crate::journal::{Journal, Write};
@@ -97,7 +97,7 @@ impl Manager {
     ///
     /// # Errors
     ///
-    /// [`Error::Kind`] and [`Error::Feature`]; then everything stays as it was.
+    /// [`Error::Feature`] and faults of template files; then everything stays as it was.
     pub fn reload(&self, config: &Config) -> Result<(), Error> {
         let senders = Arc::new(build(config, &self.shared.external_url)?);
         let mut engine = lock(&self.shared.engine);
@@ -177,7 +177,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// What a finished message brings back: its number, how it went, and how long it took.
-type Finished = (u64, Outcome, Millis);
+type Finished = (u64, Receipt, Millis);
 
 async fn run(shared: Arc<Shared>) {
     let mut stop = shared.stop.subscribe();
@@ -213,45 +213,52 @@ fn spawn(shared: &Arc<Shared>, permits: &Arc<Semaphore>, sending: &mut JoinSet<F
         sending.spawn(async move {
             let _permit = permits.acquire().await;
             let start = clock.now();
-            let outcome = match &sender {
+            let receipt = match &sender {
                 Some(sender) => sender.send(&notification).await,
-                None => Outcome::Failed("the receiver is gone".to_owned()),
+                None => Outcome::Failed("the receiver is gone".into()).into(),
             };
             let latency = (clock.now() - start).max(0);
-            warn_of(&notification, sender.as_deref(), &outcome).await;
-            (notification.id, outcome, latency)
+            tell_log(&notification, sender.as_deref(), &receipt);
+            (notification.id, receipt, latency)
         });
     }
 }
 
-/// Says in the log who was not told what, and why.
-async fn warn_of(notification: &Notification, sender: Option<&Sender>, outcome: &Outcome) {
-    let (error, retried) = match outcome {
+/// Says in the log who was not told what, or was told otherwise than configured, and why.
+fn tell_log(notification: &Notification, sender: Option<&Sender>, receipt: &Receipt) {
+    let integration = || format!("{}[{}]", sender.map_or("", Sender::kind), notification.integration);
+    if !receipt.remark.is_empty() {
+        tracing::warn!(
+            target: "watchfire::alerts",
+            receiver = notification.receiver,
+            integration = integration(),
+            group = notification.group_key,
+            error = receipt.remark,
+            "a notification's template failed; another text was sent in its place"
+        );
+    }
+    let (problem, retried) = match &receipt.outcome {
         Outcome::Sent => return,
-        Outcome::Retry(error) => (error, true),
-        Outcome::Failed(error) => (error, false),
-    };
-    let address = match sender {
-        Some(sender) => sender.address().await,
-        None => String::new(),
+        Outcome::Retry(problem) => (problem, true),
+        Outcome::Failed(problem) => (problem, false),
     };
     tracing::warn!(
         target: "watchfire::alerts",
         receiver = notification.receiver,
-        integration = format!("{}[{}]", sender.map_or("", Sender::kind), notification.integration),
-        address,
+        integration = integration(),
+        address = receipt.address,
         group = notification.group_key,
         alerts = notification.alerts.len(),
         attempt = notification.attempt,
         retried,
-        error,
+        error = problem.message,
         "a notification was not delivered"
     );
 }
 
 fn take(shared: &Arc<Shared>, permits: &Arc<Semaphore>, sending: &mut JoinSet<Finished>, finished: Option<Finished>) {
-    let Some((id, outcome, latency)) = finished else { return };
-    let more = lock(&shared.engine).done(id, &outcome, latency, shared.clock.now());
+    let Some((id, receipt, latency)) = finished else { return };
+    let more = lock(&shared.engine).finish(id, &receipt, latency, shared.clock.now());
     spawn(shared, permits, sending, more);
 }
 
@@ -271,9 +278,9 @@ async fn persist(shared: &Arc<Shared>, writes: Vec<Write>) {
 async fn farewell(shared: &Arc<Shared>, mut sending: JoinSet<Finished>) {
     let all = async {
         while let Some(finished) = sending.join_next().await {
-            if let Ok((id, outcome, latency)) = finished {
+            if let Ok((id, receipt, latency)) = finished {
                 // What would follow is left to the next start.
-                drop(lock(&shared.engine).done(id, &outcome, latency, shared.clock.now()));
+                drop(lock(&shared.engine).finish(id, &receipt, latency, shared.clock.now()));
             }
         }
     };

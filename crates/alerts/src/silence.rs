@@ -75,7 +75,7 @@ impl Silence {
         } else {
             return Ok(());
         };
-        Err(Error::Silence(wrong))
+        Err(Error::Silence(wrong.to_owned()))
     }
 
     /// The form kept on disk.
@@ -154,7 +154,7 @@ impl Silences {
             None => silence.id = self.name(&silence, now),
         }
         if !self.all.contains_key(&silence.id) && self.all.len() >= SILENCES_MAX {
-            return Err(Error::Silence("too many silences"));
+            return Err(Error::Silence("too many silences".to_owned()));
         }
         // A new silence cannot reach into the past.
         if !self.all.contains_key(&silence.id) {

@@ -192,17 +192,14 @@ async fn a_reload_is_whole_or_not_at_all() {
     let receiver = Receiver::start(&[]).await;
     let good = config(&receiver.url, "1h");
     let manager = Manager::start(&good, options(None)).expect("started");
-    let mut bad = good.clone();
-    bad.receivers[0].integrations.push(Integration::Other {
-        key: "slack_configs",
-        send_resolved: false,
-    });
+    let text = "route: {receiver: r}\nreceivers: [{name: r, sns_configs: [{topic_arn: t, sigv4: {role_arn: r}}]}]";
+    let bad = Config::parse("test", text).expect("a configuration");
     let error = manager.reload(&bad).expect_err("refused");
     assert_eq!(
         error.to_string(),
-        "receiver \"r\": receiver kind slack_configs is not built yet"
+        "receiver \"r\": role_arn in sns_configs is not built yet"
     );
-    assert!(matches!(error, Error::Kind { .. }));
+    assert!(matches!(error, Error::Feature { .. }));
     manager.send(vec![firing("A")]);
     receiver.wait(1).await;
     manager.reload(&good).expect("accepted");

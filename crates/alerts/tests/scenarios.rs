@@ -199,7 +199,7 @@ fn run(scenario: &Node, base: &Node, until: Millis) -> Vec<Arrival> {
         while let Some(notification) = due.pop() {
             let fails = failing.is_some_and(|(webhook, until)| notification.integration == webhook && now < until);
             let outcome = if fails {
-                Outcome::Retry("down".to_owned())
+                Outcome::Retry("down".into())
             } else {
                 Outcome::Sent
             };

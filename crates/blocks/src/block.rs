@@ -27,7 +27,7 @@ const META: &str = "meta.json";
 const TMP: &str = ".tmp-";
 const DEL: &str = ".del-";
 /// The format of `meta.json` and of what it describes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// What `meta.json` says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -47,6 +47,8 @@ fn check_version(vfs: &Arc<dyn Vfs>, dir: &Path, known: u64) -> Result<(), Error
             found,
             known,
         }),
+        // From here on an older program would misread what is written.
+        Some(found) if found < known => write_version(vfs, dir, known),
         Some(_) => Ok(()),
         None => Err(Error::damaged(&path, 0, "not a format number")),
     }
@@ -80,6 +82,15 @@ mod tests {
             drop(held);
             Folder::open(&vfs, &path, 1).unwrap();
         }
+    }
+
+    #[test]
+    fn an_older_format_is_taken_on() {
+        let vfs: Arc<dyn Vfs> = Arc::new(MemFs::new());
+        let path = Path::new("data");
+        drop(Folder::open(&vfs, path, 6).unwrap());
+        drop(Folder::open(&vfs, path, 7).unwrap());
+        assert!(Folder::open(&vfs, path, 6).is_err());
     }
 
     #[test]

@@ -89,6 +89,9 @@ pub trait Vfs: Send + Sync {
     /// Gives a file or folder another name, replacing a file of that name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Gives a file a second name; its bytes must not change from then on.
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
@@ -182,6 +185,10 @@ impl Vfs for RealFs {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         std::fs::rename(from, to)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::hard_link(from, to)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

@@ -424,6 +424,21 @@ fn create_segment(vfs: &dyn Vfs, dir: &Path, number: u64) -> Result<Arc<dyn VfsF
     Ok(file)
 }
 
+/// Makes a log in `dir` (made if absent, and empty before) that is one checkpoint.
+///
+/// # Errors
+///
+/// [`Error::Io`] when the disk refuses.
+pub fn write_lone_checkpoint(
+    vfs: &Arc<dyn Vfs>,
+    dir: &Path,
+    write: impl FnOnce(&mut checkpoint::Writer) -> Result<(), Error>,
+) -> Result<(), Error> {
+    vfs.create_dir_all(dir).map_err(Error::io("create", dir))?;
+    create_segment(&**vfs, dir, 1)?;
+    checkpoint::write(vfs, dir, 0, write)
+}
+
 fn is_empty(vfs: &dyn Vfs, dir: &Path, number: u64) -> Result<bool, Error> {
     let path = segment_path(dir, number);
     let bytes = vfs.map(&path).map_err(Error::io("read WAL segment", &path))?;

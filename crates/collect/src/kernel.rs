@@ -12,6 +12,7 @@ mod counts;
 mod event;
 mod oom;
 mod pci;
+mod tidings;
 mod xid;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -28,6 +29,7 @@ pub use catalog::{Side, XidCatalog, XidEntry, XidSeverity};
 pub use classifier::{Classifier, PATTERNS};
 pub use event::Event;
 pub use pci::PciAddress;
+pub use tidings::{Bell, Change, Heard};
 pub use xid::{GpuIdentity, XidCounts, XidSource};
 
 use counts::FirstSightZero;
@@ -50,6 +52,27 @@ pub struct Kernel {
     classifier: Arc<Classifier>,
     xids: XidCounts,
     inner: Mutex<Inner>,
+}
+
+/// How counters are looked at.
+#[derive(Clone, Copy)]
+enum Look {
+    /// For a page: a counter shows a zero at its first sight.
+    Page,
+    /// For a listener.
+    Now {
+        /// Whether the pages leave that zero out from now on.
+        shown: bool,
+    },
+}
+
+impl Look {
+    fn at<K: Ord + Clone>(self, counts: &mut FirstSightZero<K>) -> Vec<(K, f64)> {
+        match self {
+            Self::Page => counts.collect(),
+            Self::Now { shown } => counts.now(shown),
+        }
+    }
 }
 
 struct Inner {
@@ -100,6 +123,8 @@ impl Kernel {
             inner.recent.pop_front();
         }
         inner.recent.push_back(event.clone());
+        drop(inner);
+        self.xids.ring(time);
         Some(event)
     }
 
@@ -131,7 +156,7 @@ impl Kernel {
         &self.xids
     }
 
-    fn families(&self) -> Vec<Family> {
+    fn families(&self, look: Look) -> Vec<Family> {
         let counter = |name: &str, help: &str| Family::new(name, Kind::Counter, help);
         let mut kills = counter(
             "watchfire_oom_kills_total",
@@ -146,7 +171,7 @@ impl Kernel {
             "Kernel messages that were overwritten before they could be read.",
         );
         let mut inner = lock(&self.inner);
-        for ((process, constraint), count) in inner.kills.collect() {
+        for ((process, constraint), count) in look.at(&mut inner.kills) {
             kills.push(vec![("process", process), ("constraint", constraint)], count);
         }
         for (class, count) in &inner.classes {
@@ -206,10 +231,10 @@ impl Collector for KernelCollector {
             // What was counted before stays counted; without a source from the start there is nothing to show.
             Some(error) if lock(&self.0.inner).recent.is_empty() => Readings::failed(error),
             Some(error) => Readings {
-                families: self.0.families(),
+                families: self.0.families(Look::Page),
                 ..Readings::failed(error)
             },
-            None => Readings::of(self.0.families()),
+            None => Readings::of(self.0.families(Look::Page)),
         }
     }
 }

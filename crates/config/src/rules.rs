@@ -36,12 +36,24 @@ pub struct Group {
     pub query_offset: Option<Millis>,
     /// The most alerts or series one rule may give; 0 for no bound.
     pub limit: u64,
+    /// What becomes of its alerts when their data is missing; a key of ours, which Prometheus does not know.
+    pub on_missing: OnMissing,
     /// Labels added to every rule of the group.
     pub labels: BTreeMap<String, String>,
     /// The rules in order.
     pub rules: Vec<Rule>,
     /// Line of the group in its file, from 1.
     pub line: usize,
+}
+
+/// What becomes of an alert when the target or collector that its data comes from is down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnMissing {
+    /// It is held, as unknown.
+    #[default]
+    Hold,
+    /// It resolves, as in Prometheus.
+    Resolve,
 }
 
 /// One rule.
@@ -177,6 +189,7 @@ impl Group {
             interval: optional(&mut fields, "interval")?.filter(|interval| *interval > 0),
             query_offset: optional(&mut fields, "query_offset")?,
             limit: u64::try_from(limit).unwrap_or(0),
+            on_missing: on_missing(&mut fields)?,
             labels: labels(&mut fields, scheme)?,
             rules: {
                 let nodes = fields.list_of("rules")?.iter();
@@ -222,6 +235,18 @@ impl Rule {
             line: lines.of(node.at.start),
             expr_at: expr_node.map_or(node.at, |n| n.at),
         })
+    }
+}
+
+fn on_missing(fields: &mut Fields<'_>) -> Result<OnMissing> {
+    let text: String = fields.or_empty("on_missing")?;
+    match text.as_str() {
+        "" | "hold" => Ok(OnMissing::Hold),
+        "resolve" => Ok(OnMissing::Resolve),
+        other => Err(fields.fault_at(
+            "on_missing",
+            format!("on_missing is \"hold\" or \"resolve\", not {other:?}"),
+        )),
     }
 }
 

@@ -4,11 +4,11 @@ use model::text::{Span, caret};
 
 /// A page is refused; nothing of it may be stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}, column {column}: {cause}")]
+#[error("{}: {cause}", place(*line, *column))]
 pub struct Error {
-    /// Line, from 1.
+    /// Line, from 1; 0 in a page that has none, the protobuf format's.
     pub line: usize,
-    /// Column, from 1, in characters.
+    /// Column, from 1, in characters; without lines, the byte, from 0.
     pub column: usize,
     /// What is wrong there.
     pub cause: Cause,
@@ -65,12 +65,32 @@ pub enum Cause {
     /// Text behind the end.
     #[error("unexpected data after # EOF")]
     AfterEof,
+    /// The protobuf format is broken.
+    #[error("{0}")]
+    Protobuf(&'static str),
     /// A rule that only the strict check knows.
     #[error("{0}")]
     Rule(String),
 }
 
+fn place(line: usize, column: usize) -> String {
+    match line {
+        0 => format!("byte {column}"),
+        line => format!("line {line}, column {column}"),
+    }
+}
+
 impl Error {
+    /// An error at a byte of a page without lines.
+    pub(crate) const fn in_bytes(at: usize, cause: Cause) -> Self {
+        Self {
+            line: 0,
+            column: at,
+            cause,
+            excerpt: String::new(),
+        }
+    }
+
     /// An error at byte `at` of `page`; counting lines is left until now.
     pub(crate) fn at(page: &[u8], at: usize, cause: Cause) -> Self {
         const AROUND: usize = 2_000;

@@ -64,6 +64,17 @@ pub struct Exemplar<'a> {
 }
 
 impl<'a> Exemplar<'a> {
+    /// An example whose braces are well formed.
+    pub(crate) const fn new(braces: &'a [u8], value: f64, time: Option<Millis>) -> Self {
+        Self { braces, value, time }
+    }
+
+    /// The labels as written, braces included: equal texts are equal labels.
+    #[must_use]
+    pub const fn text(&self) -> &'a [u8] {
+        self.braces
+    }
+
     /// The labels, mostly `trace_id`; at most [`LABELS_MAX`].
     #[must_use]
     pub fn labels(&self) -> Labels {

@@ -108,12 +108,20 @@ fn write_metric(family: &str, metric: &Metric, format: Format, out: &mut String)
         out.push('}');
     }
     out.push(' ');
-    let start = out.len();
-    write_float(metric.value, out);
-    if format == Format::OpenMetrics && out[start..].bytes().all(|b| b.is_ascii_digit() || b == b'-') {
-        out.push_str(".0");
+    match format {
+        Format::Text => write_float(metric.value, out),
+        Format::OpenMetrics => put_openmetrics_float(metric.value, out),
     }
     out.push('\n');
+}
+
+/// Writes a value as OpenMetrics has it, also in `le` and `quantile`: as [`write_float`], whole numbers as `1.0`.
+pub fn put_openmetrics_float(value: f64, out: &mut String) {
+    let start = out.len();
+    write_float(value, out);
+    if out[start..].bytes().all(|b| b.is_ascii_digit() || b == b'-') {
+        out.push_str(".0");
+    }
 }
 
 /// Escapes a label value or a quoted name: `\`, `"` and newline.

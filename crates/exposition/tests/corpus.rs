@@ -5,7 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use exposition::{Entry, Error, Format, Reader, check_page};
+use exposition::{Entry, Error, Format, Histograms, Item, Reader, check_page, read_protobuf};
+use model::Labels;
 
 fn corpora() -> Option<PathBuf> {
     let folder = std::env::var_os("WATCHFIRE_CORPORA").map_or_else(
@@ -174,16 +175,13 @@ fn good_pages_are_read() {
     let mut tally = Tally::new("prometheus/exposition");
     for path in files(&corpora.join("prometheus/exposition")) {
         let file = name(&path);
-        if file.contains("protobuf") || file.ends_with(".gz") {
-            tally.skipped.push(format!(
-                "{file}: not a text format, or the gzip of a page read as it is"
-            ));
+        if file.contains("protobuf") {
             continue;
         }
         if path.parent().is_some_and(|p| p.ends_with("expfmt-corpus")) {
             continue;
         }
-        let mut page = fs::read(&path).expect("a page");
+        let mut page = plain(&path);
         let format = if file.contains("openmetrics") || file.contains(".om.") {
             if !page.trim_ascii_end().ends_with(b"# EOF") {
                 page.extend_from_slice(b"# EOF\n");
@@ -193,6 +191,70 @@ fn good_pages_are_read() {
             Format::Text
         };
         tally.case(file, all_samples(&page, format));
+    }
+    tally.finish();
+}
+
+/// The bytes of a page, decompressed where it is compressed.
+fn plain(path: &Path) -> Vec<u8> {
+    let bytes = fs::read(path).expect("a page");
+    if path.extension().is_none_or(|e| e != "gz") {
+        return bytes;
+    }
+    let mut page = Vec::new();
+    let mut decoder = flate2::read::GzDecoder::new(&bytes[..]);
+    std::io::Read::read_to_end(&mut decoder, &mut page).expect("gzip");
+    page
+}
+
+/// Samples of a protobuf page, as text: `series value`, sorted.
+fn protobuf_samples(page: &[u8]) -> Result<Vec<(Labels, u64)>, Error> {
+    let mut got = Vec::new();
+    read_protobuf(page, Histograms::default(), &mut |item| {
+        if let Item::Sample(sample, _) = item {
+            got.push((sample.series.labels()?, sample.value.to_bits()));
+        }
+        Ok(())
+    })?;
+    got.sort();
+    Ok(got)
+}
+
+#[test]
+fn the_protobuf_page_says_what_the_text_page_says() {
+    let Some(corpora) = corpora() else { return };
+    let mut tally = Tally::new("prometheus/exposition, protobuf");
+    let folder = corpora.join("prometheus/exposition");
+    for (file, text) in [
+        ("expfmt-protobuf", "expfmt-text"),
+        ("expfmt-protobuf.gz", "expfmt-text.gz"),
+    ] {
+        let text = plain(&folder.join(text));
+        let mut want = Vec::new();
+        let mut reader = Reader::new(&text, Format::Text);
+        while let Some(entry) = reader.next_entry().expect("a page that parses") {
+            let Entry::Sample(sample) = entry else { continue };
+            let labels = sample.series.labels().expect("labels");
+            let labels = match labels.get("quantile").and_then(|q| q.parse::<f64>().ok()) {
+                Some(quantile) => {
+                    let mut written = String::new();
+                    exposition::put_openmetrics_float(quantile, &mut written);
+                    labels.with("quantile", &written)
+                }
+                None => labels,
+            };
+            want.push((labels, sample.value.to_bits()));
+        }
+        want.sort();
+        let result = protobuf_samples(&plain(&folder.join(file))).map_err(|e| e.to_string());
+        let same = result.and_then(|got| {
+            let odd = got.iter().zip(&want).find(|(g, w)| g != w);
+            match odd {
+                None if got.len() == want.len() => Ok(()),
+                odd => Err(format!("{} of {} samples, {odd:?}", got.len(), want.len())),
+            }
+        });
+        tally.case(file, same);
     }
     tally.finish();
 }
@@ -320,6 +382,7 @@ fn a_page_with_a_byte_changed_is_read_or_refused_but_never_panics() {
                     _ => changed.truncate(at),
                 }
             }
+            let _ = protobuf_samples(&changed);
             for format in [Format::Text, Format::OpenMetrics] {
                 let _ = samples(&changed, format);
                 let _ = check_page(&changed, format == Format::OpenMetrics);

@@ -18,10 +18,13 @@ pub mod text;
 pub mod time;
 
 pub use family::{Family, Kind, Metric};
-pub use histogram::{BucketSpan, Histogram, ResetHint};
+pub use histogram::{Bucket, BucketSpan, Histogram, ResetHint};
 pub use labels::{Labels, LabelsBuilder, METRIC_NAME};
 pub use matcher::{MatchOp, Matcher};
 pub use query::{Deadline, QueryEngine, QueryError, QueryOutcome, Value};
 pub use sample::{Column, STALE_NAN_BITS, Sample, is_stale, stale_nan};
-pub use store::{Appended, Appender, Batch, Exemplar, Queryable, SeriesId, StoreError, StoredSeries, TargetId};
+pub use store::{
+    Appended, Appender, Batch, Exemplar, ExemplarQueryable, Queryable, SeriesExemplars, SeriesId, StoreAdmin,
+    StoreError, StoredSeries, TargetId,
+};
 pub use time::{Clock, Millis, SystemClock};

@@ -20,13 +20,46 @@ pub const fn is_stale(value: f64) -> bool {
     value.to_bits() == STALE_NAN_BITS
 }
 
-/// A value at a moment.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A value at a moment: a number, or a native histogram.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     /// When, in milliseconds since the Unix epoch.
     pub time: Millis,
-    /// The value; may be the staleness marker.
+    /// The number; may be the staleness marker. Of a histogram it is the sum.
     pub value: f64,
+    /// The histogram, where the value is one.
+    pub histogram: Option<Arc<Histogram>>,
+}
+
+impl Sample {
+    /// A plain number.
+    #[must_use]
+    pub const fn float(time: Millis, value: f64) -> Self {
+        Self {
+            time,
+            value,
+            histogram: None,
+        }
+    }
+
+    /// A native histogram.
+    #[must_use]
+    pub fn native(time: Millis, histogram: Arc<Histogram>) -> Self {
+        Self {
+            time,
+            value: histogram.sum,
+            histogram: Some(histogram),
+        }
+    }
+
+    /// The number; `None` where the value is a histogram.
+    #[must_use]
+    pub const fn as_float(&self) -> Option<f64> {
+        match self.histogram {
+            None => Some(self.value),
+            Some(_) => None,
+        }
+    }
 }
 
 /// A run of samples of one series as two columns of equal length, times ascending and distinct.
@@ -90,11 +123,42 @@ impl Column {
         self.times.is_empty()
     }
 
+    /// The histogram at a place; `None` where a plain number stands there.
+    #[must_use]
+    pub fn histogram(&self, place: usize) -> Option<&Arc<Histogram>> {
+        self.histograms.get(place).and_then(Option::as_ref)
+    }
+
+    /// Whether any sample is a native histogram.
+    #[must_use]
+    pub fn has_histograms(&self) -> bool {
+        self.histograms.iter().any(Option::is_some)
+    }
+
+    /// Keeps the samples for whose place `keep` holds.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Self, usize) -> bool) {
+        let mut to = 0;
+        for from in 0..self.len() {
+            if keep(self, from) {
+                self.times[to] = self.times[from];
+                self.values[to] = self.values[from];
+                if !self.histograms.is_empty() {
+                    self.histograms.swap(to, from);
+                }
+                to += 1;
+            }
+        }
+        self.times.truncate(to);
+        self.values.truncate(to);
+        self.histograms.truncate(to);
+    }
+
     /// The samples in order.
     pub fn iter(&self) -> impl Iterator<Item = Sample> + '_ {
-        self.times
-            .iter()
-            .zip(&self.values)
-            .map(|(&time, &value)| Sample { time, value })
+        (0..self.len()).map(|i| Sample {
+            time: self.times[i],
+            value: self.values[i],
+            histogram: self.histogram(i).cloned(),
+        })
     }
 }

@@ -70,8 +70,10 @@ pub struct Exemplar {
 pub struct Appended {
     /// Samples now in the store.
     pub accepted: u64,
-    /// Samples with a timestamp already taken; the first value stays.
+    /// Samples with a timestamp already taken by another value; the first value stays.
     pub duplicates: u64,
+    /// Samples that were there already, with this very value: sent twice, no refusal.
+    pub repeated: u64,
     /// Samples of the accepted ones that came late, within the window.
     pub out_of_order: u64,
     /// Samples refused because they lie before the window.
@@ -113,6 +115,56 @@ pub trait StoredSeries: Send + Sync {
     fn read(&self, mint: Millis, maxt: Millis, into: &mut Column) -> Result<(), StoreError>;
 }
 
+/// The examples of one series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeriesExemplars {
+    /// The series' labels, the metric name among them.
+    pub labels: Labels,
+    /// Its examples in order of time.
+    pub exemplars: Vec<Exemplar>,
+}
+
+/// The way to examples of observations.
+pub trait ExemplarQueryable: Send + Sync {
+    /// The examples with `mint <= time <= maxt` of series that pass any of the `selectors` (each a list of
+    /// matchers), sorted by labels; series without any are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotReady`] while the log is replayed.
+    fn exemplars(
+        &self,
+        selectors: &[Vec<Matcher>],
+        mint: Millis,
+        maxt: Millis,
+    ) -> Result<Vec<SeriesExemplars>, StoreError>;
+}
+
+/// What an administrator may ask of a store.
+pub trait StoreAdmin: Send + Sync {
+    /// Takes the samples with `mint <= time <= maxt` out of the series that pass any of the `selectors`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]; a part may then be done, and asking again is safe.
+    fn delete_series(&self, selectors: &[Vec<Matcher>], mint: Millis, maxt: Millis) -> Result<(), StoreError>;
+
+    /// Gives the room of deleted samples back; gives the number of blocks rewritten.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the disk refuses.
+    fn clean_tombstones(&self) -> Result<u64, StoreError>;
+
+    /// Puts a copy of the store into `snapshots/NAME` of its folder; `head` says whether samples come along that
+    /// are in no block yet.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when that folder exists or the disk refuses.
+    fn snapshot(&self, name: &str, head: bool) -> Result<(), StoreError>;
+}
+
 /// What a selection found.
 #[derive(Default)]
 pub struct Selection {
@@ -150,4 +202,22 @@ pub trait Queryable: Send + Sync {
         mint: Millis,
         maxt: Millis,
     ) -> Result<Vec<String>, StoreError>;
+
+    /// The moment before which samples only change as [`Queryable::changed_since`] tells; answers that need later
+    /// ones may differ the next time without a word. [`Millis::MIN`] where nobody watches for changes.
+    fn settled(&self) -> Millis {
+        Millis::MIN
+    }
+
+    /// Counts the changes of history: late samples, deletions, imports. Take it before the question whose answer
+    /// is to be kept.
+    fn revision(&self) -> u64 {
+        0
+    }
+
+    /// The earliest moment whose samples may have changed since `revision`; `None` when none has.
+    fn changed_since(&self, revision: u64) -> Option<Millis> {
+        let _ = revision;
+        Some(Millis::MIN)
+    }
 }

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use crate::library::Library;
 use crate::symbol::Handle;
 
+pub(crate) mod accounting;
 pub(crate) mod clocks;
 pub(crate) mod ecc;
+pub(crate) mod fabric;
 pub(crate) mod identity;
 pub(crate) mod memory;
+pub(crate) mod mig;
 pub(crate) mod mode;
 pub(crate) mod nvlink;
 pub(crate) mod pcie;

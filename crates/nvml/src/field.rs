@@ -143,6 +143,142 @@ fields! {
     TEMPERATURE_MEM_MAX_TLIMIT = NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT;
     /// T.Limit margin of the core's highest operating temperature.
     TEMPERATURE_GPU_MAX_TLIMIT = NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT;
+    /// Time below the application clocks for any reason, nanoseconds.
+    PERF_POLICY_TOTAL_APP_CLOCKS = NVML_FI_DEV_PERF_POLICY_TOTAL_APP_CLOCKS;
+    /// Time below the base clocks for any reason, nanoseconds.
+    PERF_POLICY_TOTAL_BASE_CLOCKS = NVML_FI_DEV_PERF_POLICY_TOTAL_BASE_CLOCKS;
+    /// Lowest settable power limit, milliwatts; the scope is 0 GPU, 1 module, 2 memory.
+    POWER_MIN_LIMIT = NVML_FI_DEV_POWER_MIN_LIMIT;
+    /// Highest settable power limit, milliwatts; scope as above.
+    POWER_MAX_LIMIT = NVML_FI_DEV_POWER_MAX_LIMIT;
+    /// Default power limit, milliwatts; scope as above.
+    POWER_DEFAULT_LIMIT = NVML_FI_DEV_POWER_DEFAULT_LIMIT;
+    /// Power limit in force, milliwatts; scope as above.
+    POWER_CURRENT_LIMIT = NVML_FI_DEV_POWER_CURRENT_LIMIT;
+    /// Power limit that was set, milliwatts; scope as above.
+    POWER_REQUESTED_LIMIT = NVML_FI_DEV_POWER_REQUESTED_LIMIT;
+    /// Speed of the slowest NVLink, MB/s.
+    NVLINK_SPEED_MBPS_COMMON = NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON;
+    /// Whether a link (scope) is up.
+    NVLINK_GET_STATE = NVML_FI_DEV_NVLINK_GET_STATE;
+    /// NVLink version of a link (scope).
+    NVLINK_GET_VERSION = NVML_FI_DEV_NVLINK_GET_VERSION;
+    /// Packets of a link (scope) sent again.
+    NVLINK_ERROR_DL_REPLAY = NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY;
+    /// Times a link (scope) was brought up again.
+    NVLINK_ERROR_DL_RECOVERY = NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY;
+    /// CRC errors of a link (scope).
+    NVLINK_ERROR_DL_CRC = NVML_FI_DEV_NVLINK_ERROR_DL_CRC;
+    /// Packets sent over a link (scope); NVLink 5.
+    NVLINK_COUNT_XMIT_PACKETS = NVML_FI_DEV_NVLINK_COUNT_XMIT_PACKETS;
+    /// Bytes sent over a link (scope); NVLink 5.
+    NVLINK_COUNT_XMIT_BYTES = NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES;
+    /// Packets received over a link (scope); NVLink 5.
+    NVLINK_COUNT_RCV_PACKETS = NVML_FI_DEV_NVLINK_COUNT_RCV_PACKETS;
+    /// Bytes received over a link (scope); NVLink 5.
+    NVLINK_COUNT_RCV_BYTES = NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES;
+    /// Malformed packets of a link (scope); NVLink 5.
+    NVLINK_COUNT_MALFORMED_PACKET_ERRORS = NVML_FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS;
+    /// Packets of a link (scope) dropped for want of room; NVLink 5.
+    NVLINK_COUNT_BUFFER_OVERRUN_ERRORS = NVML_FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS;
+    /// Packets of a link (scope) with any error; NVLink 5.
+    NVLINK_COUNT_RCV_ERRORS = NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS;
+    /// Packets of a link (scope) marked bad by the other side; NVLink 5.
+    NVLINK_COUNT_RCV_REMOTE_ERRORS = NVML_FI_DEV_NVLINK_COUNT_RCV_REMOTE_ERRORS;
+    /// Packets of a link (scope) with header errors; NVLink 5.
+    NVLINK_COUNT_RCV_GENERAL_ERRORS = NVML_FI_DEV_NVLINK_COUNT_RCV_GENERAL_ERRORS;
+    /// Times the errors of a link (scope) passed the threshold; NVLink 5.
+    NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS = NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS;
+    /// Packets that a link (scope) discarded instead of sending; NVLink 5.
+    NVLINK_COUNT_XMIT_DISCARDS = NVML_FI_DEV_NVLINK_COUNT_XMIT_DISCARDS;
+    /// Successful recoveries of a link (scope); NVLink 5.
+    NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS = NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS;
+    /// Failed recoveries of a link (scope); NVLink 5.
+    NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS = NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS;
+    /// All recoveries of a link (scope); NVLink 5.
+    NVLINK_COUNT_LINK_RECOVERY_EVENTS = NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS;
+    /// Errors of a link (scope) after correction; NVLink 5.
+    NVLINK_COUNT_EFFECTIVE_ERRORS = NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS;
+    /// Bit error rate of a link (scope) after correction, encoded (mantissa above exponent); NVLink 5.
+    NVLINK_COUNT_EFFECTIVE_BER = NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER;
+    /// Symbol errors of a link (scope); NVLink 5.
+    NVLINK_COUNT_SYMBOL_ERRORS = NVML_FI_DEV_NVLINK_COUNT_SYMBOL_ERRORS;
+    /// Symbol error rate of a link (scope), encoded as above; NVLink 5.
+    NVLINK_COUNT_SYMBOL_BER = NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER;
+    /// Times the PCIe replay counter rolled over.
+    PCIE_REPLAY_ROLLOVER_COUNTER = NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER;
+    /// Times the PCIe link went from L0 into recovery.
+    PCIE_L0_TO_RECOVERY_COUNTER = NVML_FI_DEV_PCIE_L0_TO_RECOVERY_COUNTER;
+    /// PCIe packets that the other side refused.
+    PCIE_COUNT_NAKS_RECEIVED = NVML_FI_DEV_PCIE_COUNT_NAKS_RECEIVED;
+    /// PCIe packets refused.
+    PCIE_COUNT_NAKS_SENT = NVML_FI_DEV_PCIE_COUNT_NAKS_SENT;
+    /// PCIe receiver errors.
+    PCIE_COUNT_RECEIVER_ERROR = NVML_FI_DEV_PCIE_COUNT_RECEIVER_ERROR;
+    /// Bad PCIe transaction packets.
+    PCIE_COUNT_BAD_TLP = NVML_FI_DEV_PCIE_COUNT_BAD_TLP;
+    /// Bad PCIe link packets.
+    PCIE_COUNT_BAD_DLLP = NVML_FI_DEV_PCIE_COUNT_BAD_DLLP;
+    /// Unsupported PCIe requests.
+    PCIE_COUNT_UNSUPPORTED_REQ = NVML_FI_DEV_PCIE_COUNT_UNSUPPORTED_REQ;
+    /// PCIe link CRC errors.
+    PCIE_COUNT_LCRC_ERROR = NVML_FI_DEV_PCIE_COUNT_LCRC_ERROR;
+    /// PCIe lane errors.
+    PCIE_COUNT_LANE_ERROR = NVML_FI_DEV_PCIE_COUNT_LANE_ERROR;
+    /// Number of C2C links.
+    C2C_LINK_COUNT = NVML_FI_DEV_C2C_LINK_COUNT;
+    /// Whether a C2C link (scope) is up.
+    C2C_LINK_GET_STATUS = NVML_FI_DEV_C2C_LINK_GET_STATUS;
+    /// The most a C2C link (scope) carries, MB/s.
+    C2C_LINK_GET_MAX_BW = NVML_FI_DEV_C2C_LINK_GET_MAX_BW;
+    /// Whether the GPU must be reset (1) or not (0).
+    RESET_STATUS = NVML_FI_DEV_RESET_STATUS;
+    /// Whether it should be drained and reset (1) or not (0).
+    DRAIN_AND_RESET_STATUS = NVML_FI_DEV_DRAIN_AND_RESET_STATUS;
+    /// Corrected errors in the L1 cache since the driver was loaded.
+    ECC_SBE_VOL_L1 = NVML_FI_DEV_ECC_SBE_VOL_L1;
+    /// Uncorrected errors in the L1 cache since the driver was loaded.
+    ECC_DBE_VOL_L1 = NVML_FI_DEV_ECC_DBE_VOL_L1;
+    /// Corrected errors in the L2 cache since the driver was loaded.
+    ECC_SBE_VOL_L2 = NVML_FI_DEV_ECC_SBE_VOL_L2;
+    /// Uncorrected errors in the L2 cache since the driver was loaded.
+    ECC_DBE_VOL_L2 = NVML_FI_DEV_ECC_DBE_VOL_L2;
+    /// Corrected errors in device memory since the driver was loaded.
+    ECC_SBE_VOL_DEV = NVML_FI_DEV_ECC_SBE_VOL_DEV;
+    /// Uncorrected errors in device memory since the driver was loaded.
+    ECC_DBE_VOL_DEV = NVML_FI_DEV_ECC_DBE_VOL_DEV;
+    /// Corrected errors in the register file since the driver was loaded.
+    ECC_SBE_VOL_REG = NVML_FI_DEV_ECC_SBE_VOL_REG;
+    /// Uncorrected errors in the register file since the driver was loaded.
+    ECC_DBE_VOL_REG = NVML_FI_DEV_ECC_DBE_VOL_REG;
+    /// Corrected errors in texture memory since the driver was loaded.
+    ECC_SBE_VOL_TEX = NVML_FI_DEV_ECC_SBE_VOL_TEX;
+    /// Uncorrected errors in texture memory since the driver was loaded.
+    ECC_DBE_VOL_TEX = NVML_FI_DEV_ECC_DBE_VOL_TEX;
+    /// Uncorrected errors in the convergence barrier unit since the driver was loaded.
+    ECC_DBE_VOL_CBU = NVML_FI_DEV_ECC_DBE_VOL_CBU;
+    /// Corrected errors in the L1 cache over the board's life.
+    ECC_SBE_AGG_L1 = NVML_FI_DEV_ECC_SBE_AGG_L1;
+    /// Uncorrected errors in the L1 cache over the board's life.
+    ECC_DBE_AGG_L1 = NVML_FI_DEV_ECC_DBE_AGG_L1;
+    /// Corrected errors in the L2 cache over the board's life.
+    ECC_SBE_AGG_L2 = NVML_FI_DEV_ECC_SBE_AGG_L2;
+    /// Uncorrected errors in the L2 cache over the board's life.
+    ECC_DBE_AGG_L2 = NVML_FI_DEV_ECC_DBE_AGG_L2;
+    /// Corrected errors in device memory over the board's life.
+    ECC_SBE_AGG_DEV = NVML_FI_DEV_ECC_SBE_AGG_DEV;
+    /// Uncorrected errors in device memory over the board's life.
+    ECC_DBE_AGG_DEV = NVML_FI_DEV_ECC_DBE_AGG_DEV;
+    /// Corrected errors in the register file over the board's life.
+    ECC_SBE_AGG_REG = NVML_FI_DEV_ECC_SBE_AGG_REG;
+    /// Uncorrected errors in the register file over the board's life.
+    ECC_DBE_AGG_REG = NVML_FI_DEV_ECC_DBE_AGG_REG;
+    /// Corrected errors in texture memory over the board's life.
+    ECC_SBE_AGG_TEX = NVML_FI_DEV_ECC_SBE_AGG_TEX;
+    /// Uncorrected errors in texture memory over the board's life.
+    ECC_DBE_AGG_TEX = NVML_FI_DEV_ECC_DBE_AGG_TEX;
+    /// Uncorrected errors in the convergence barrier unit over the board's life.
+    ECC_DBE_AGG_CBU = NVML_FI_DEV_ECC_DBE_AGG_CBU;
     /// What the driver asks for to recover.
     GPU_RECOVERY_ACTION = NVML_FI_DEV_GET_GPU_RECOVERY_ACTION;
 }

@@ -48,9 +48,24 @@ pub enum GpmMetric {
     NvlinkTotalRxPerSec,
     /// All NVLinks, sent, MiB per second.
     NvlinkTotalTxPerSec,
+    /// Video decoder engine 0 to 7, percent.
+    NvdecUtil(u32),
+    /// JPEG engine 0 to 7, percent.
+    NvjpgUtil(u32),
+    /// Optical flow engine 0 or 1, percent.
+    NvofaUtil(u32),
+    /// Video encoder engine 0 to 3, percent.
+    NvencUtil(u32),
+    /// One NVLink (0 to 17), received, MiB per second.
+    NvlinkRxPerSec(u32),
+    /// One NVLink (0 to 17), sent, MiB per second.
+    NvlinkTxPerSec(u32),
     /// Any other, by the header's `NVML_GPM_METRIC_*` number.
     Other(u32),
 }
+
+/// No metric has this number: an engine or link beyond those of the header.
+const NO_METRIC: u32 = u32::MAX;
 
 impl GpmMetric {
     /// The header's number.
@@ -73,14 +88,30 @@ impl GpmMetric {
             Self::PcieRxPerSec => raw::nvmlGpmMetricId_t_NVML_GPM_METRIC_PCIE_RX_PER_SEC,
             Self::NvlinkTotalRxPerSec => raw::nvmlGpmMetricId_t_NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC,
             Self::NvlinkTotalTxPerSec => raw::nvmlGpmMetricId_t_NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC,
+            Self::NvdecUtil(engine) => numbered(raw::nvmlGpmMetricId_t_NVML_GPM_METRIC_NVDEC_0_UTIL, engine, 8, 1),
+            Self::NvjpgUtil(engine) => numbered(raw::nvmlGpmMetricId_t_NVML_GPM_METRIC_NVJPG_0_UTIL, engine, 8, 1),
+            Self::NvofaUtil(engine) => numbered(raw::nvmlGpmMetricId_t_NVML_GPM_METRIC_NVOFA_0_UTIL, engine, 2, 1),
+            Self::NvencUtil(engine) => numbered(raw::nvmlGpmMetricId_t_NVML_GPM_METRIC_NVENC_0_UTIL, engine, 4, 1),
+            Self::NvlinkRxPerSec(link) => {
+                numbered(raw::nvmlGpmMetricId_t_NVML_GPM_METRIC_NVLINK_L0_RX_PER_SEC, link, 18, 2)
+            }
+            Self::NvlinkTxPerSec(link) => {
+                numbered(raw::nvmlGpmMetricId_t_NVML_GPM_METRIC_NVLINK_L0_TX_PER_SEC, link, 18, 2)
+            }
             Self::Other(id) => id,
         }
     }
 }
 
+fn numbered(first: u32, index: u32, count: u32, step: u32) -> u32 {
+    if index < count { first + index * step } else { NO_METRIC }
+}
+
 /// The counters of one GPU at one moment.
 pub struct GpmSample {
     device: Device,
+    /// The GPU instance that the counters are of; `None` for the whole GPU.
+    instance: Option<u32>,
     sample: raw::nvmlGpmSample_t,
 }
 
@@ -113,6 +144,21 @@ impl Device {
     ///
     /// As every method.
     pub fn gpm_sample(&self) -> Result<Option<GpmSample>, Error> {
+        self.new_gpm_sample(None)
+    }
+
+    /// Takes a sample of one GPU instance, by its id; this is the whole GPU, not the MIG device.
+    ///
+    /// Source: `nvmlGpmSampleAlloc`, `nvmlGpmMigSampleGet`.
+    ///
+    /// # Errors
+    ///
+    /// As every method; [`Error::Unknown`] with code 2 or 6 where there is no such instance (any more).
+    pub fn gpm_mig_sample(&self, gpu_instance: u32) -> Result<Option<GpmSample>, Error> {
+        self.new_gpm_sample(Some(gpu_instance))
+    }
+
+    fn new_gpm_sample(&self, instance: Option<u32>) -> Result<Option<GpmSample>, Error> {
         if self.gpm_supported()? != Some(true) {
             return Ok(None);
         }
@@ -122,6 +168,7 @@ impl Device {
         };
         let mut sample = GpmSample {
             device: self.clone(),
+            instance,
             sample,
         };
         Ok(sample.refresh()?.then_some(sample))
@@ -131,12 +178,21 @@ impl Device {
 impl GpmSample {
     /// Takes the sample anew, in the same buffer; `false` if the GPU has none now.
     ///
-    /// Source: `nvmlGpmSampleGet`.
+    /// Source: `nvmlGpmSampleGet`, for an instance `nvmlGpmMigSampleGet`.
     ///
     /// # Errors
     ///
     /// As every method of [`Device`].
     pub fn refresh(&mut self) -> Result<bool, Error> {
+        if let Some(instance) = self.instance {
+            let symbol = symbol!(self.device.library, nvmlGpmMigSampleGet);
+            let Some(function) = symbol.function() else {
+                return Ok(false);
+            };
+            // SAFETY: the sample was allocated by this library and is not freed yet.
+            let code = unsafe { function(self.device.handle.0, instance, self.sample) };
+            return symbol.outcome(code);
+        }
         let symbol = symbol!(self.device.library, nvmlGpmSampleGet);
         let Some(function) = symbol.function() else {
             return Ok(false);

@@ -23,19 +23,26 @@ mod error;
 mod event;
 mod field;
 mod gpm;
+#[cfg(test)]
+mod layout;
 mod library;
 mod sentinel;
 mod symbol;
 
 pub use device::Device;
+pub use device::accounting::{AccountedProcess, Accounting};
 pub use device::clocks::{ClockReasons, ClockType, PerfPolicy, Violation};
-pub use device::ecc::{EccCounter, EccError, EccMode, MemoryLocation, RemappedRows, RetiredPages};
+pub use device::ecc::{
+    EccCounter, EccError, EccMode, MemoryLocation, RemapHistogram, RemappedRows, RetiredPages, SramErrors,
+};
+pub use device::fabric::{Fabric, FabricHealth, FabricState, FabricSummary, Misconfiguration};
 pub use device::identity::{Architecture, Inforom, PciInfo};
 pub use device::memory::{Bar1, Memory};
-pub use device::mode::{ComputeMode, MigMode};
-pub use device::nvlink::{NvLinkErrors, NvLinkThroughput};
-pub use device::pcie::{PcieLink, PcieThroughput};
-pub use device::power::PowerLimitRange;
+pub use device::mig::{MigAttributes, MigMode};
+pub use device::mode::ComputeMode;
+pub use device::nvlink::{NvLink5Errors, NvLinkErrors, NvLinkRemote, NvLinkThroughput};
+pub use device::pcie::{PcieErrors, PcieLink, PcieThroughput};
+pub use device::power::{PowerLimitRange, PowerScope, ScopedPower};
 pub use device::process::{Process, ProcessUtilization};
 pub use device::temperature::{MarginThresholds, TemperatureThreshold};
 pub use device::utilization::Utilization;
@@ -43,4 +50,4 @@ pub use error::Error;
 pub use event::{EventSet, XidEvent};
 pub use field::{FieldId, FieldValue, Value};
 pub use gpm::{GpmMetric, GpmSample};
-pub use library::Nvml;
+pub use library::{ConfidentialCompute, Nvml};

@@ -2,12 +2,14 @@
 
 #![expect(unsafe_code, reason = "loads a C library")]
 
+use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nvml_wrapper_sys::bindings::{self as raw, NvmlLib};
 
 use crate::device::Device;
+use crate::device::memory::structure_version;
 use crate::error::Error;
 use crate::event::EventSet;
 use crate::symbol::{Handle, symbol};
@@ -28,6 +30,17 @@ pub struct Nvml {
 pub(crate) struct Library {
     pub(crate) raw: NvmlLib,
     path: PathBuf,
+}
+
+/// How confidential computing is set up on the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfidentialCompute {
+    /// Whether it is on.
+    pub enabled: bool,
+    /// Whether developer tools may look inside all the same.
+    pub developer_tools: bool,
+    /// Several GPUs: 0 no, 1 by protected PCIe, 2 by encrypted NVLink; `None` from older drivers.
+    pub multi_gpu: Option<u32>,
 }
 
 impl Nvml {
@@ -147,6 +160,73 @@ impl Nvml {
                 None => Ok(Device::new(Arc::clone(&self.library), Handle(handle), index)),
             },
         }
+    }
+
+    /// Opens the GPU or MIG device with this UUID.
+    ///
+    /// Its [`index`](Device::index) is the driver's, for a MIG device that within its GPU.
+    ///
+    /// Source: `nvmlDeviceGetHandleByUUID`, `nvmlDeviceGetIndex`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchDevice`] for one that the driver does not know, [`Error::GpuLost`] for a lost one.
+    pub fn device_by_uuid(&self, uuid: &str) -> Result<Device, Error> {
+        let call = "nvmlDeviceGetHandleByUUID";
+        let (Ok(function), Ok(text)) = (&self.library.raw.nvmlDeviceGetHandleByUUID, CString::new(uuid)) else {
+            return Err(Error::NoSuchDevice);
+        };
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: a C text, and a pointer to a live handle.
+        let code = unsafe { function(text.as_ptr(), &raw mut handle) };
+        match code {
+            raw::nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT | raw::nvmlReturn_enum_NVML_ERROR_NOT_FOUND => {
+                return Err(Error::NoSuchDevice);
+            }
+            code => {
+                if let Some(err) = Error::from_code(code, call) {
+                    return Err(err);
+                }
+            }
+        }
+        let handle = Handle(handle);
+        let index = symbol!(self.library, nvmlDeviceGetIndex).read(handle, 0)?;
+        Ok(Device::new(Arc::clone(&self.library), handle, index.unwrap_or(0)))
+    }
+
+    /// The state of confidential computing; `None` where library or processor know none.
+    ///
+    /// Source: `nvmlSystemGetConfComputeSettings`, else `nvmlSystemGetConfComputeState`.
+    ///
+    /// # Errors
+    ///
+    /// As all calls; no GPU is asked.
+    pub fn confidential_compute(&self) -> Result<Option<ConfidentialCompute>, Error> {
+        let empty = raw::nvmlSystemConfComputeSettings_t {
+            version: structure_version::<raw::nvmlSystemConfComputeSettings_v1_t>(1),
+            environment: 0,
+            ccFeature: 0,
+            devToolsMode: 0,
+            multiGpuMode: 0,
+        };
+        if let Some(settings) = symbol!(self.library, nvmlSystemGetConfComputeSettings).system(empty)? {
+            return Ok(Some(ConfidentialCompute {
+                enabled: settings.ccFeature != 0,
+                developer_tools: settings.devToolsMode != 0,
+                multi_gpu: Some(settings.multiGpuMode),
+            }));
+        }
+        let empty = raw::nvmlConfComputeSystemState_t {
+            environment: 0,
+            ccFeature: 0,
+            devToolsMode: 0,
+        };
+        let state = symbol!(self.library, nvmlSystemGetConfComputeState).system(empty)?;
+        Ok(state.map(|state| ConfidentialCompute {
+            enabled: state.ccFeature != 0,
+            developer_tools: state.devToolsMode != 0,
+            multi_gpu: None,
+        }))
     }
 
     /// Opens every GPU: index by index a device, or why there is none.

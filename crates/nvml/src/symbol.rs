@@ -160,6 +160,21 @@ impl Symbol<GetText> {
     }
 }
 
+type GetTextUnbounded = unsafe extern "C" fn(nvmlDevice_t, *mut c_char) -> nvmlReturn_t;
+
+impl Symbol<GetTextUnbounded> {
+    /// Asks for a text of a function that takes no length; the header bounds it well below [`TEXT_BYTES`].
+    pub(crate) fn text_unbounded(&self, device: Handle) -> Result<Option<String>, Error> {
+        let Some(function) = self.function else {
+            return Ok(None);
+        };
+        let mut buffer = [0_u8; TEXT_BYTES];
+        // SAFETY: the buffer is larger than the header's bound for every such text.
+        let code = unsafe { function(device.0, buffer.as_mut_ptr().cast()) };
+        Ok(if self.outcome(code)? { text(&buffer) } else { None })
+    }
+}
+
 impl<A> Symbol<GetTextBy<A>> {
     /// Asks for a text by a selector.
     pub(crate) fn text_by(&self, device: Handle, by: A) -> Result<Option<String>, Error> {

@@ -106,10 +106,7 @@ impl Engine {
                     return Ok(Value::Matrix(series));
                 }
                 Ok(match evaluator.query(node, grid)? {
-                    Operand::Scalar(scalar) => Value::Scalar(Sample {
-                        time,
-                        value: scalar.at(0),
-                    }),
+                    Operand::Scalar(scalar) => Value::Scalar(Sample::float(time, scalar.at(0))),
                     Operand::Text(text) => Value::Text(time, text),
                     Operand::Vector(series) => {
                         Value::Vector(series.into_iter().filter_map(|s| sample_of(s, time)).collect())
@@ -285,6 +282,10 @@ fn refused(text: &str, refusal: Refusal) -> QueryError {
 }
 
 fn sample_of(series: Series, time: Millis) -> Option<(Labels, Sample)> {
+    if let Some(histogram) = series.native(0) {
+        let sample = Sample::native(time, Arc::clone(histogram));
+        return Some((series.labels, sample));
+    }
     let value = *series.values.first()?;
-    is_present(value).then_some((series.labels, Sample { time, value }))
+    is_present(value).then_some((series.labels, Sample::float(time, value)))
 }

@@ -4,6 +4,8 @@
 //! evaluation that holds, fires once it has held for the rule's `for`, and is resolved by the first evaluation that
 //! does not hold after `keep_firing_for`. A resolved alert is kept for [`RESOLVED_KEPT`], so that a receiver that
 //! missed the message still gets it. Times are those of the evaluation, whatever the query's offset.
+//!
+//! An alert whose inputs are missing ([`Unknown`]) stands still: a pending one neither fires nor goes, a firing one fires on.
 
 use hashbrown::HashMap;
 use model::{Labels, LabelsBuilder, METRIC_NAME, Millis};
@@ -11,6 +13,7 @@ use model::{Labels, LabelsBuilder, METRIC_NAME, Millis};
 use crate::error::Error;
 use crate::expand::{AlertTexts, Expander};
 use crate::load::LoadedRule;
+use crate::unknown::Unknown;
 
 /// The label that holds the alert's name.
 pub const ALERT_NAME: &str = "alertname";
@@ -62,9 +65,37 @@ pub struct Alert {
     pub keep_firing_since: Option<Millis>,
     /// When it was last handed to the sink.
     pub last_sent_at: Option<Millis>,
+    /// Why it cannot be said whether it still holds; absent when it can.
+    pub unknown: Option<Unknown>,
+    /// The labels of the sample that it was made of, without a name.
+    pub source: Labels,
+    /// The last moment at which the expression held.
+    pub held_at: Millis,
+    /// Whether it began to fire when an event arrived: people need not wait for others of its group.
+    pub by_event: bool,
 }
 
 impl Alert {
+    /// An alert that begins to hold at `now`.
+    #[must_use]
+    pub fn pending(labels: Labels, value: f64, now: Millis) -> Self {
+        Self {
+            source: labels.clone(),
+            labels,
+            annotations: Vec::new(),
+            state: AlertState::Pending,
+            value,
+            active_at: now,
+            fired_at: None,
+            resolved_at: None,
+            keep_firing_since: None,
+            last_sent_at: None,
+            unknown: None,
+            held_at: now,
+            by_event: false,
+        }
+    }
+
     /// Whether it must be handed on now: firing or resolved, news first, repeated once more than `resend`
     /// milliseconds have passed.
     #[must_use]
@@ -93,6 +124,8 @@ pub struct Timing {
     pub hold: Millis,
     /// The rule's `keep_firing_for`.
     pub keep_firing: Millis,
+    /// Whether an event asked for this evaluation, not the grid.
+    pub by_event: bool,
 }
 
 impl Alerts {
@@ -134,40 +167,67 @@ impl Alerts {
         Err(Error::Result(format!("exceeded limit of {limit} with {living} alerts")))
     }
 
-    /// Brings the alerts up to date with the expression's samples at `timing.now`.
+    /// The alerts that the expression's samples make at `now`, each of another label set.
     ///
     /// # Errors
     ///
-    /// [`Error::Result`] when two samples become the same alert; no alert changes then.
-    pub fn update(
-        &mut self,
+    /// [`Error::Result`] when two samples become the same alert.
+    pub fn births(
         rule: &LoadedRule,
         texts: &AlertTexts,
         samples: Vec<(Labels, f64)>,
-        timing: Timing,
+        now: Millis,
         expander: &Expander<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<HashMap<Labels, Alert>, Error> {
         let mut holding: HashMap<Labels, Alert> = HashMap::with_capacity(samples.len());
         for (labels, value) in samples {
-            let alert = born(rule, texts, &labels, value, timing.now, expander);
+            let alert = born(rule, texts, &labels, value, now, expander);
             if holding.insert(alert.labels.clone(), alert).is_some() {
                 return Err(Error::Result(
                     "vector contains metrics with the same labelset after applying alert labels".into(),
                 ));
             }
         }
+        Ok(holding)
+    }
+
+    /// The alerts that are pending or firing and hold no more.
+    pub fn vanished<'a>(&'a self, holding: &'a HashMap<Labels, Alert>) -> impl Iterator<Item = &'a Alert> {
+        let living = self.active.values().filter(|a| a.state != AlertState::Resolved);
+        living.filter(|a| !holding.contains_key(&a.labels))
+    }
+
+    /// Brings the alerts up to date: `holding` are those whose expression holds at `timing.now`, `held` those of the
+    /// others of which nothing can be said.
+    pub fn advance(&mut self, mut holding: HashMap<Labels, Alert>, mut held: HashMap<Labels, Unknown>, timing: Timing) {
         self.active
-            .retain(|labels, alert| step(alert, holding.remove(labels), timing));
+            .retain(|labels, alert| match (holding.remove(labels), held.remove(labels)) {
+                (None, Some(unknown)) => {
+                    alert.unknown = Some(unknown);
+                    true
+                }
+                (fresh, _) => step(alert, fresh, timing),
+            });
         for (labels, mut alert) in holding {
             ripen(&mut alert, timing);
             self.active.insert(labels, alert);
         }
-        Ok(())
+    }
+
+    /// Takes in an alert of before a restart.
+    pub fn put_back(&mut self, alert: Alert) {
+        self.active.insert(alert.labels.clone(), alert);
+    }
+
+    /// Whether an alert is known.
+    #[must_use]
+    pub fn has(&self, labels: &Labels) -> bool {
+        self.active.contains_key(labels)
     }
 }
 
 /// A new alert for one sample of the result.
-fn born(
+pub(crate) fn born(
     rule: &LoadedRule,
     texts: &AlertTexts,
     labels: &Labels,
@@ -186,20 +246,15 @@ fn born(
         .map(|(name, t)| (name.clone(), expander.expand(t, labels, value)))
         .collect();
     Alert {
-        labels: builder.build(),
         annotations,
-        state: AlertState::Pending,
-        value,
-        active_at: now,
-        fired_at: None,
-        resolved_at: None,
-        keep_firing_since: None,
-        last_sent_at: None,
+        source: labels.drop_name(),
+        ..Alert::pending(builder.build(), value, now)
     }
 }
 
 /// Moves a known alert on; `false` forgets it.
 fn step(alert: &mut Alert, holding: Option<Alert>, timing: Timing) -> bool {
+    alert.unknown = None;
     match (holding, alert.state) {
         (Some(fresh), AlertState::Resolved) => {
             // A new firing is news, whenever the last one was told.
@@ -210,6 +265,8 @@ fn step(alert: &mut Alert, holding: Option<Alert>, timing: Timing) -> bool {
         (Some(fresh), AlertState::Pending | AlertState::Firing) => {
             alert.value = fresh.value;
             alert.annotations = fresh.annotations;
+            alert.source = fresh.source;
+            alert.held_at = fresh.held_at;
             alert.keep_firing_since = None;
             ripen(alert, timing);
             true
@@ -235,5 +292,6 @@ fn ripen(alert: &mut Alert, timing: Timing) {
     if alert.state == AlertState::Pending && timing.now - alert.active_at >= timing.hold {
         alert.state = AlertState::Firing;
         alert.fired_at = Some(timing.now);
+        alert.by_event = timing.by_event;
     }
 }

@@ -1,15 +1,20 @@
 //! A rule group: its rules are evaluated one after another at the same moment, each seeing what the earlier ones wrote.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hashbrown::HashSet;
-use model::{Appender, Labels, Millis, QueryEngine, TargetId};
+use model::{Appender, Deadline, Labels, Millis, QueryEngine, TargetId};
 
 use crate::alerting::Alert;
-use crate::load::{LoadedGroup, LoadedRule};
+use crate::error::Error;
+use crate::listen::Ears;
+use crate::load::{LoadedGroup, LoadedRule, OnMissing, RuleKind};
 use crate::output::Output;
 use crate::run::{Moment, RuleRun, RuleStatus};
+use crate::unknown::health::Health;
+use crate::unknown::report::{Asking, Blind, Report, Telling};
 
 /// The series that says an alert is pending or firing.
 pub const ALERTS: &str = "ALERTS";
@@ -32,7 +37,15 @@ pub struct Surroundings<'a> {
     pub outage_tolerance: Millis,
     /// The shortest wait of a pending alert after a restart, in milliseconds.
     pub restore_grace: Millis,
+    /// Whether alerts are held when their data is missing; `false` is Prometheus' way.
+    pub hold_missing: bool,
 }
+
+/// Events have the rules of a group evaluated this often at most, in milliseconds.
+const EVENT_PAUSE: Millis = 1_000;
+
+/// Alerts that must be told, with the rule they are of.
+pub type News = (Arc<LoadedRule>, Vec<Alert>);
 
 /// A group and the state of its rules.
 pub struct Group {
@@ -50,6 +63,15 @@ pub struct Group {
     duration: Duration,
     missed: u64,
     replaced: bool,
+    /// What was down at the last evaluation.
+    health: Option<Health>,
+    report: Report,
+    blind: Vec<Blind>,
+    ears: Ears,
+    /// When an event last had rules evaluated.
+    last_event: Option<Millis>,
+    /// Rules that wait because that was a moment ago.
+    waiting: BTreeSet<usize>,
 }
 
 /// What the API tells of a group.
@@ -85,7 +107,6 @@ impl Group {
         Self {
             interval: loaded.interval.unwrap_or(default_interval).max(1),
             query_offset: loaded.query_offset.unwrap_or(default_offset),
-            loaded,
             target,
             rules,
             orphans: Output::default(),
@@ -93,6 +114,13 @@ impl Group {
             duration: Duration::ZERO,
             missed: 0,
             replaced: false,
+            health: None,
+            report: Report::new(&loaded.name),
+            blind: Vec::new(),
+            ears: Ears::of(loaded.rules.iter()),
+            last_event: None,
+            waiting: BTreeSet::new(),
+            loaded,
         }
     }
 
@@ -103,6 +131,9 @@ impl Group {
         self.last_evaluation = old.last_evaluation;
         self.duration = old.duration;
         self.missed = old.missed;
+        self.health = old.health.take();
+        self.last_event = old.last_event;
+        std::mem::swap(&mut self.report, &mut old.report);
         for run in &mut self.rules {
             if let Some(at) = old.rules.iter().position(|other| other.continues_as(run)) {
                 run.adopt(old.rules.remove(at));
@@ -115,6 +146,7 @@ impl Group {
     pub fn give_up(&mut self) -> Output {
         self.replaced = true;
         let mut out = std::mem::take(&mut self.orphans);
+        out.absorb(self.report.give_up());
         for run in self.rules.drain(..) {
             out.absorb(run.output);
         }
@@ -165,19 +197,18 @@ impl Group {
     /// Evaluates every rule at `now`, in order; a failing rule keeps its state, says why, and stops no other.
     ///
     /// Returns the alerts that must be told now, each with its rule.
-    pub fn evaluate(
-        &mut self,
-        now: Millis,
-        resend: Millis,
-        around: &Surroundings<'_>,
-    ) -> Vec<(Arc<LoadedRule>, Vec<Alert>)> {
+    pub fn evaluate(&mut self, now: Millis, resend: Millis, around: &Surroundings<'_>) -> Vec<News> {
         let begun = Instant::now();
+        let time = now - self.query_offset;
+        let health = self.read_health(time, around);
         let moment = Moment {
             now,
             offset: self.query_offset,
             interval: self.interval,
             limit: self.loaded.limit,
             target: self.target,
+            by_event: false,
+            health: health.as_ref().map(|health| (health, self.health.as_ref())),
         };
         let mut news = Vec::new();
         for run in &mut self.rules {
@@ -189,10 +220,102 @@ impl Group {
                 news.push((Arc::clone(&run.rule), due));
             }
         }
-        self.end_orphans(now - self.query_offset, around.appender);
+        if let Some(health) = &health {
+            match self.tell_blindness(health, now, resend, around) {
+                Ok(told) => news.extend(told),
+                Err(error) => {
+                    tracing::warn!(group = %self.loaded.name, %error, "cannot tell which rules miss their data");
+                }
+            }
+        }
+        self.health = health;
+        self.end_orphans(time, around.appender);
         self.last_evaluation = Some(now);
         self.duration = begun.elapsed();
         news
+    }
+
+    /// Takes note that these series changed with an event, and says when the rules on them are to be evaluated: `now`, or
+    /// later where that was done a moment ago; `None` where no rule selects them.
+    pub fn hear(&mut self, series: &[Labels], now: Millis) -> Option<Millis> {
+        self.waiting.extend(self.ears.hear(series));
+        self.event_due(now)
+    }
+
+    /// When the rules that an event waits for are to be evaluated.
+    pub fn event_due(&self, now: Millis) -> Option<Millis> {
+        let earliest = self.last_event.map_or(now, |last| last + EVENT_PAUSE);
+        // A clock that was set back must not hold events up.
+        let earliest = if earliest > now + EVENT_PAUSE { now } else { earliest };
+        (!self.waiting.is_empty()).then_some(earliest.max(now))
+    }
+
+    /// Evaluates the rules that events wait for, in order, at `now`; what else the group has stays on its grid.
+    pub fn evaluate_events(&mut self, now: Millis, resend: Millis, around: &Surroundings<'_>) -> Vec<News> {
+        let moment = Moment {
+            now,
+            // The event is not to wait until it is old enough.
+            offset: 0,
+            interval: self.interval,
+            limit: self.loaded.limit,
+            target: self.target,
+            by_event: true,
+            health: self.health.as_ref().map(|health| (health, Some(health))),
+        };
+        let mut news = Vec::new();
+        for at in std::mem::take(&mut self.waiting) {
+            let Some(run) = self.rules.get_mut(at) else { continue };
+            let due = run.evaluate(moment, resend, around);
+            if !due.is_empty() {
+                news.push((Arc::clone(&run.rule), due));
+            }
+        }
+        self.last_event = Some(now);
+        news
+    }
+
+    /// What is down; absent where nobody asks, or nobody answers.
+    fn read_health(&self, time: Millis, around: &Surroundings<'_>) -> Option<Health> {
+        let mut kinds = self.loaded.rules.iter().map(|rule| &rule.kind);
+        let alerting = kinds.any(|kind| matches!(kind, RuleKind::Alerting { .. }));
+        if !around.hold_missing || self.loaded.on_missing == OnMissing::Resolve || !alerting {
+            return None;
+        }
+        let deadline = Deadline::at(Instant::now() + around.query_timeout);
+        match Health::read(around.engine, time, &deadline) {
+            Ok(health) => Some(health),
+            Err(error) => {
+                tracing::warn!(group = %self.loaded.name, %error, "cannot tell what is down");
+                // What was down then is the best guess.
+                self.health.clone()
+            }
+        }
+    }
+
+    fn tell_blindness(
+        &mut self,
+        health: &Health,
+        now: Millis,
+        resend: Millis,
+        around: &Surroundings<'_>,
+    ) -> Result<Option<News>, Error> {
+        let deadline = Deadline::at(Instant::now() + around.query_timeout);
+        let asking = Asking {
+            engine: around.engine,
+            deadline: &deadline,
+            time: now - self.query_offset,
+        };
+        let inputs: Vec<_> = self.rules.iter().map(|run| &*run.inputs).collect();
+        self.blind = self.report.blind(health, &inputs, &asking)?;
+        let names: Vec<&str> = self.rules.iter().map(|run| run.rule.name.as_str()).collect();
+        let moment = Telling {
+            now,
+            time: asking.time,
+            interval: self.interval,
+            resend,
+            target: self.target,
+        };
+        self.report.tell(&self.blind, &names, moment, around.appender)
     }
 
     fn end_orphans(&mut self, time: Millis, appender: &dyn Appender) {
@@ -215,13 +338,21 @@ impl Group {
     /// What the API tells of it.
     #[must_use]
     pub fn status(&self) -> GroupStatus {
+        let mut rules: Vec<RuleStatus> = self.rules.iter().map(RuleRun::status).collect();
+        for blind in &self.blind {
+            for at in &blind.rules {
+                if let Some(rule) = rules.get_mut(*at) {
+                    rule.unknown.push(blind.origin.describe());
+                }
+            }
+        }
         GroupStatus {
             loaded: Arc::clone(&self.loaded),
             interval: self.interval,
             last_evaluation: self.last_evaluation,
             duration: self.duration,
             missed: self.missed,
-            rules: self.rules.iter().map(RuleRun::status).collect(),
+            rules,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use config::relabel::NameScheme;
+pub use config::rules::OnMissing;
 use config::rules::RuleFile;
 use model::{Labels, Millis};
 
@@ -23,6 +24,8 @@ pub struct LoadedGroup {
     pub query_offset: Option<Millis>,
     /// The most series or alerts a rule may give; 0 is no limit.
     pub limit: usize,
+    /// What becomes of its alerts when their data is missing.
+    pub on_missing: OnMissing,
     /// Its rules, in order.
     pub rules: Vec<LoadedRule>,
 }
@@ -102,6 +105,7 @@ pub fn check_text(file: &str, text: &str) -> Result<Vec<LoadedGroup>, Vec<Error>
             interval: group.interval,
             query_offset: group.query_offset,
             limit: usize::try_from(group.limit).unwrap_or(usize::MAX),
+            on_missing: group.on_missing,
             rules,
         });
     }

@@ -10,7 +10,7 @@ use hashbrown::HashSet;
 use model::{Appender, Labels, Millis, QueryEngine, TargetId};
 
 use crate::alerting::Alert;
-use crate::group::{Group, GroupStatus, Surroundings};
+use crate::group::{Group, GroupStatus, News, Surroundings};
 use crate::load::{LoadedGroup, LoadedRule};
 use crate::output::Output;
 
@@ -40,6 +40,8 @@ pub struct Options {
     pub outage_tolerance: Millis,
     /// The shortest wait of a pending alert after a restart, in milliseconds.
     pub restore_grace: Millis,
+    /// Whether alerts are held when their data is missing; `false` is Prometheus' way.
+    pub hold_missing: bool,
 }
 
 impl Default for Options {
@@ -53,6 +55,7 @@ impl Default for Options {
             resend: 60_000,
             outage_tolerance: 3_600_000,
             restore_grace: 600_000,
+            hold_missing: true,
         }
     }
 }
@@ -165,6 +168,27 @@ impl Manager {
         next
     }
 
+    /// Evaluates at once the rules on series that an event changed, and those that an earlier event waits for; says when to
+    /// call again, with none, for what came too soon after the last time.
+    pub fn on_events(&self, series: &[Labels], now: Millis) -> Option<Millis> {
+        let options = lock(&self.options).clone();
+        let seats = lock(&self.groups).clone();
+        let mut next: Option<Millis> = None;
+        for seat in &seats {
+            let mut group = lock(&seat.group);
+            let Some(due) = group.hear(series, now) else { continue };
+            if due > now {
+                next = Some(next.map_or(due, |next| next.min(due)));
+            } else if !group.is_replaced() {
+                let interval = group.interval;
+                let news = group.evaluate_events(now, options.resend, &self.around(&options));
+                *lock(&seat.status) = Arc::new(group.status());
+                self.tell(news, now, interval, &options);
+            }
+        }
+        next
+    }
+
     /// Evaluates every group at exactly `now`, grid or not: for tests of rules.
     pub fn run_all(&self, now: Millis) {
         let options = lock(&self.options).clone();
@@ -201,7 +225,14 @@ impl Manager {
         if group.is_replaced() {
             return;
         }
-        let around = Surroundings {
+        let interval = group.interval;
+        let news = group.evaluate(now, options.resend, &self.around(options));
+        *lock(&seat.status) = Arc::new(group.status());
+        self.tell(news, now, interval, options);
+    }
+
+    fn around<'a>(&'a self, options: &'a Options) -> Surroundings<'a> {
+        Surroundings {
             engine: &*self.engine,
             appender: &*self.appender,
             external_labels: &options.external_labels,
@@ -209,10 +240,11 @@ impl Manager {
             query_timeout: options.query_timeout,
             outage_tolerance: options.outage_tolerance,
             restore_grace: options.restore_grace,
-        };
-        let interval = group.interval;
-        let news = group.evaluate(now, options.resend, &around);
-        *lock(&seat.status) = Arc::new(group.status());
+            hold_missing: options.hold_missing,
+        }
+    }
+
+    fn tell(&self, news: Vec<News>, now: Millis, interval: Millis, options: &Options) {
         for (rule, alerts) in news {
             // Four times the longer of the two, as Prometheus: a hub that dies lets its alerts end by themselves.
             self.sink.send(&rule, &alerts, now + 4 * interval.max(options.resend));

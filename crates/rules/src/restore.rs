@@ -3,15 +3,19 @@
 //! The time the server was down counts neither as holding nor as not holding: a pending alert goes on waiting for what
 //! was left of its `for`, at least the grace time; an alert that was firing fires on, since the moment it first did.
 //! Prometheus restores only rules whose `for` is above the grace time, once; here every rule is restored, and an alert
-//! may come back within [`window`] of the first evaluation: its data needs a scrape or two.
+//! may come back within [`window`] of the first evaluation: its data needs a scrape or two. One whose machine is down
+//! comes back as unknown.
 
 use hashbrown::{HashMap, HashSet};
 use model::text::quote;
 use model::{Deadline, Labels, Millis, QueryError, Value};
 
-use crate::alerting::{ALERT_NAME, Alert, AlertState, Alerts, Timing};
+use crate::alerting::{ALERT_NAME, Alert, AlertState, Alerts, Timing, born};
+use crate::error::Error;
+use crate::expand::{AlertTexts, Expander};
 use crate::group::{ALERTS_FOR_STATE, Surroundings};
 use crate::load::LoadedRule;
+use crate::unknown::judge::{Judge, Vanished};
 
 /// For how long a query sees a sample when no other follows: the engine's lookback, in milliseconds.
 const LOOKBACK: Millis = 300_000;
@@ -87,6 +91,76 @@ impl Recollection {
         if memory.before.is_empty() || timing.now - memory.asked_at >= window(interval) {
             *self = Self::Over;
         }
+    }
+
+    /// Takes up again, as unknown, the alerts of before the restart whose inputs are missing now.
+    ///
+    /// # Errors
+    ///
+    /// The engine's.
+    pub fn hold(
+        &mut self,
+        alerts: &mut Alerts,
+        judge: &mut Judge<'_>,
+        back: &Back<'_>,
+        around: &Surroundings<'_>,
+    ) -> Result<(), Error> {
+        let Self::Known(memory) = self else { return Ok(()) };
+        if judge.health.ailing.is_empty() {
+            return Ok(());
+        }
+        let waiting: Vec<(Labels, Remembered)> = memory.before.iter().map(|(l, b)| (l.clone(), *b)).collect();
+        for (labels, before) in waiting {
+            if alerts.has(&labels) {
+                continue;
+            }
+            let source = back.source(&labels);
+            let vanished = Vanished {
+                source: &source,
+                // When it began to hold its data was there; later it may have been unknown already.
+                held_at: before.active_at - back.offset,
+                known: None,
+            };
+            let Some(unknown) = judge.verdict(vanished)? else {
+                continue;
+            };
+            let Some(before) = memory.take(back.rule, &labels, around)? else {
+                continue;
+            };
+            let mut alert = born(back.rule, back.texts, &source, f64::NAN, back.timing.now, back.expander);
+            alert.labels = labels;
+            alert.held_at = before.active_at;
+            alert.active_at = before.active_at;
+            if before.down_at - before.active_at >= back.timing.hold {
+                alert.state = AlertState::Firing;
+                alert.fired_at = Some((before.active_at + back.timing.hold).min(back.timing.now));
+            }
+            alert.unknown = Some(unknown);
+            alerts.put_back(alert);
+        }
+        Ok(())
+    }
+}
+
+/// What it takes to write an alert of before the restart anew.
+pub struct Back<'a> {
+    /// Its rule.
+    pub rule: &'a LoadedRule,
+    /// The rule's texts.
+    pub texts: &'a AlertTexts,
+    /// Expands them.
+    pub expander: &'a Expander<'a>,
+    /// The rule's times.
+    pub timing: Timing,
+    /// How far in the past the rule looks.
+    pub offset: Millis,
+}
+
+impl Back<'_> {
+    /// What is left of an alert's labels without those that the rule adds.
+    fn source(&self, labels: &Labels) -> Labels {
+        let added = |name: &str| name == ALERT_NAME || self.rule.labels.iter().any(|(own, _)| own == name);
+        Labels::from_pairs(labels.iter().filter(|(name, _)| !added(name)))
     }
 }
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hashbrown::HashMap;
 use model::{Deadline, Labels, Millis, TargetId, Value};
 
 use crate::alerting::{Alert, AlertState, Alerts, Timing};
@@ -15,7 +16,11 @@ use crate::group::{ALERTS, ALERTS_FOR_STATE, Surroundings};
 use crate::load::{LoadedRule, RuleKind};
 use crate::output::Output;
 use crate::recording;
-use crate::restore::Recollection;
+use crate::restore::{Back, Recollection};
+use crate::unknown::Unknown;
+use crate::unknown::health::Health;
+use crate::unknown::inputs::{self, Input};
+use crate::unknown::judge::{Judge, Vanished};
 
 /// What the API tells of a rule.
 #[derive(Debug, Clone)]
@@ -30,11 +35,13 @@ pub struct RuleStatus {
     pub duration: Duration,
     /// Its alerts: pending, firing, and lately resolved.
     pub alerts: Vec<Alert>,
+    /// What is missing of its inputs; while there is anything, its silence means nothing.
+    pub unknown: Vec<String>,
 }
 
 /// What a group tells each of its rules at an evaluation.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment {
+pub(crate) struct Moment<'a> {
     /// The evaluation's moment.
     pub now: Millis,
     /// How far before it the queries look and the results are written.
@@ -45,12 +52,18 @@ pub(crate) struct Moment {
     pub limit: usize,
     /// The owner of the group's timestamps.
     pub target: TargetId,
+    /// Whether an event asked for this evaluation, not the grid.
+    pub by_event: bool,
+    /// What is down, now and at the evaluation before; absent where missing data is to mean what it does in Prometheus.
+    pub health: Option<(&'a Health, Option<&'a Health>)>,
 }
 
 /// A rule and its state.
 pub(crate) struct RuleRun {
     pub rule: Arc<LoadedRule>,
     pub output: Output,
+    /// What it stands on; nothing for a recording rule.
+    pub inputs: Vec<Input>,
     texts: AlertTexts,
     alerts: Alerts,
     recollection: Recollection,
@@ -61,7 +74,12 @@ pub(crate) struct RuleRun {
 
 impl RuleRun {
     pub fn new(rule: LoadedRule) -> Self {
+        let inputs = match rule.kind {
+            RuleKind::Alerting { .. } => inputs::of(&rule.expr),
+            RuleKind::Recording => Vec::new(),
+        };
         Self {
+            inputs,
             // Loading judged every template; a rule made otherwise goes without the wrong ones.
             texts: AlertTexts::parse(&rule).unwrap_or_default(),
             rule: Arc::new(rule),
@@ -84,13 +102,13 @@ impl RuleRun {
     /// Takes over the state of `old`, which it replaces.
     pub fn adopt(&mut self, old: Self) {
         let new = std::mem::replace(self, old);
-        (self.rule, self.texts) = (new.rule, new.texts);
+        (self.rule, self.texts, self.inputs) = (new.rule, new.texts, new.inputs);
     }
 
     /// Evaluates once, and returns the alerts that must be told now, sorted by labels.
     ///
     /// A failing rule goes on telling the alerts it had: nothing resolves because a query failed.
-    pub fn evaluate(&mut self, moment: Moment, resend: Millis, around: &Surroundings<'_>) -> Vec<Alert> {
+    pub fn evaluate(&mut self, moment: Moment<'_>, resend: Millis, around: &Surroundings<'_>) -> Vec<Alert> {
         let begun = Instant::now();
         let outcome = self.try_evaluate(moment, around);
         self.duration = begun.elapsed();
@@ -99,7 +117,7 @@ impl RuleRun {
         self.alerts.take_due(moment.now, resend)
     }
 
-    fn try_evaluate(&mut self, moment: Moment, around: &Surroundings<'_>) -> Result<(), Error> {
+    fn try_evaluate(&mut self, moment: Moment<'_>, around: &Surroundings<'_>) -> Result<(), Error> {
         let deadline = Deadline::at(Instant::now() + around.query_timeout);
         let time = moment.now - moment.offset;
         let samples = samples(around.engine.instant(&self.rule.expr, time, &deadline)?.value)?;
@@ -110,6 +128,7 @@ impl RuleRun {
                     now: moment.now,
                     hold: *hold,
                     keep_firing: *keep_firing,
+                    by_event: moment.by_event,
                 };
                 let expander = Expander {
                     engine: around.engine,
@@ -118,15 +137,54 @@ impl RuleRun {
                     external_labels: around.external_labels,
                     external_url: around.external_url,
                 };
-                self.alerts
-                    .update(&self.rule, &self.texts, samples, timing, &expander)?;
+                let holding = Alerts::births(&self.rule, &self.texts, samples, moment.now, &expander)?;
+                let judge = moment.health.map(|(health, before)| {
+                    let (engine, inputs) = (around.engine, &*self.inputs);
+                    Judge::new(engine, &deadline, inputs, time, moment.interval, health, before)
+                });
+                let (held, judge) = self.held(&holding, judge, moment.offset)?;
+                self.alerts.advance(holding, held, timing);
                 self.recollection
                     .restore(&self.rule, &mut self.alerts, timing, moment.interval, around);
+                if let Some(mut judge) = judge {
+                    let back = Back {
+                        rule: &self.rule,
+                        texts: &self.texts,
+                        expander: &expander,
+                        timing,
+                        offset: moment.offset,
+                    };
+                    self.recollection.hold(&mut self.alerts, &mut judge, &back, around)?;
+                }
                 self.alerts.keep_within(moment.limit)?;
                 alert_series(&self.alerts)
             }
         };
         self.output.write(time, moment.target, lines, around.appender)
+    }
+
+    /// The vanished alerts of which it cannot be said that they are over.
+    fn held<'a>(
+        &self,
+        holding: &HashMap<Labels, Alert>,
+        judge: Option<Judge<'a>>,
+        offset: Millis,
+    ) -> Result<(HashMap<Labels, Unknown>, Option<Judge<'a>>), Error> {
+        let mut held = HashMap::new();
+        let Some(mut judge) = judge else {
+            return Ok((held, None));
+        };
+        for alert in self.alerts.vanished(holding) {
+            let vanished = Vanished {
+                source: &alert.source,
+                held_at: alert.held_at - offset,
+                known: alert.unknown.as_ref(),
+            };
+            if let Some(unknown) = judge.verdict(vanished)? {
+                held.insert(alert.labels.clone(), unknown);
+            }
+        }
+        Ok((held, Some(judge)))
     }
 
     pub fn last_error(&self) -> Option<&str> {
@@ -140,6 +198,7 @@ impl RuleRun {
             last_error: self.last_error.clone(),
             duration: self.duration,
             alerts: self.alerts.all().into_iter().cloned().collect(),
+            unknown: Vec::new(),
         }
     }
 }
@@ -157,7 +216,7 @@ fn samples(value: Value) -> Result<Vec<(Labels, f64)>, Error> {
 }
 
 /// `ALERTS` and `ALERTS_FOR_STATE` of every alert that is pending or firing.
-fn alert_series(alerts: &Alerts) -> Vec<(Labels, f64)> {
+pub(crate) fn alert_series(alerts: &Alerts) -> Vec<(Labels, f64)> {
     let mut out = Vec::new();
     for alert in alerts.all() {
         if alert.state == AlertState::Resolved {

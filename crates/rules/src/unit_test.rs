@@ -114,6 +114,8 @@ impl Case<'_> {
             external_url: self.test.external_url.clone(),
             // Rules under test begin with nothing behind them.
             outage_tolerance: 0,
+            // Verdicts are promtool's.
+            hold_missing: false,
             ..Options::default()
         };
         let manager = Manager::new(Arc::new(engine.clone()), store, Arc::new(Nobody), options.clone());

@@ -4,21 +4,29 @@
 //! stored: samples of known series wait in the batch, new series wait with their labels, and only when the
 //! last line was good is the store asked for them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use config::relabel::apply;
-use exposition::{Cause, Entry, Format, Pair, Reader, Sample, Series};
+use exposition::{Cause, Entry, Format, PageFormat, Pair, Reader, Sample, Series};
 use model::family::Metadata;
+use model::histogram::Histogram;
 use model::{Appended, Appender, Batch, Labels, LabelsBuilder, METRIC_NAME, Millis, SeriesId, TargetId, stale_nan};
 
 use crate::cache::{Cache, Known, Line};
 use crate::error::Error;
 use crate::job::Job;
 
+mod created;
 mod culprit;
+pub(crate) use culprit::over_label_limits;
+mod exemplar;
+mod protobuf;
 mod report;
 
+use created::Births;
+use exemplar::Told;
 use report::Report;
 
 /// What became of a page.
@@ -63,8 +71,13 @@ pub struct Ingest {
     report: Report,
     metadata: Arc<MetadataMap>,
     batch: Batch,
-    /// Later timestamps of the page are refused.
+    /// The moment of the page, and the one beyond which its own timestamps are refused.
+    time: Millis,
     latest: Millis,
+    /// Whether the page is OpenMetrics, where `_created` has a meaning.
+    openmetrics: bool,
+    births: Births,
+    told: Told,
     builder: LabelsBuilder,
 }
 
@@ -72,8 +85,19 @@ pub struct Ingest {
 struct Pending {
     known: Known,
     labels: Labels,
-    value: f64,
+    datum: Datum,
     time: Option<Millis>,
+    exemplars: Vec<model::Exemplar>,
+    created: Option<Millis>,
+    /// Whether the value itself says when a counter began.
+    is_created: bool,
+}
+
+/// What a series has at a moment.
+#[derive(Debug, Clone)]
+enum Datum {
+    Value(f64),
+    Histogram(Arc<Histogram>),
 }
 
 /// How far a page's timestamps may lie ahead of the scrape, in milliseconds: a clock that is further off would
@@ -97,7 +121,11 @@ impl Ingest {
             cache: Cache::default(),
             metadata: Arc::default(),
             batch: Batch::default(),
+            time: 0,
             latest: 0,
+            openmetrics: false,
+            births: Births::default(),
+            told: Told::default(),
             builder: LabelsBuilder::new(),
         }
     }
@@ -108,18 +136,31 @@ impl Ingest {
     ///
     /// [`Error::Page`] when a line is wrong: then nothing of the page is stored, its series have ended, and
     /// `up` is 0. [`Error::Store`] when the store takes nothing at all.
-    pub fn page(&mut self, time: Millis, seconds: f64, page: &[u8], format: Format) -> Result<Outcome, Error> {
+    pub fn page(
+        &mut self,
+        time: Millis,
+        seconds: f64,
+        page: &[u8],
+        format: impl Into<PageFormat>,
+    ) -> Result<Outcome, Error> {
+        let format = format.into();
         self.cache.begin();
-        self.batch.samples.clear();
-        self.batch.timed.clear();
+        self.clear();
+        self.time = time;
         self.latest = time.saturating_add(AHEAD_MAX);
+        self.openmetrics = format == PageFormat::Lines(Format::OpenMetrics);
         let mut outcome = Outcome::default();
         let mut pending = Vec::new();
-        if let Err(error) = self.read(page, format, &mut pending, &mut outcome) {
+        let read = match format {
+            PageFormat::Lines(format) => self.read(page, format, &mut pending, &mut outcome),
+            PageFormat::Protobuf => self.read_protobuf(page, &mut pending, &mut outcome),
+        };
+        if let Err(error) = read {
             self.end_all(time, seconds, Some(&outcome))?;
             return Err(error.into());
         }
         self.resolve(pending, &mut outcome);
+        self.births.of_page(page, &self.cache, &mut self.batch.created);
         let vanished = self.cache.commit(self.job.track_timestamps_staleness);
         outcome.series_ended = self.mark_ended(vanished);
         self.report.good(
@@ -170,8 +211,7 @@ impl Ingest {
     /// [`Error::Store`] when the store takes nothing.
     pub fn end(&mut self, time: Millis) -> Result<(), Error> {
         self.cache.begin();
-        self.batch.samples.clear();
-        self.batch.timed.clear();
+        self.clear();
         let ended = self.cache.fail(self.job.track_timestamps_staleness);
         self.mark_ended(ended);
         self.report.end(&mut self.batch);
@@ -185,6 +225,22 @@ impl Ingest {
     #[must_use]
     pub fn metadata(&self) -> Arc<MetadataMap> {
         Arc::clone(&self.metadata)
+    }
+
+    fn clear(&mut self) {
+        let Batch {
+            samples,
+            timed,
+            histograms,
+            created,
+            exemplars,
+        } = &mut self.batch;
+        samples.clear();
+        timed.clear();
+        histograms.clear();
+        created.clear();
+        exemplars.clear();
+        self.births.begin();
     }
 
     #[cfg(test)]
@@ -244,17 +300,21 @@ impl Ingest {
         if !self.metadata.contains_key(name) && self.metadata.len() >= METADATA_MAX {
             return;
         }
-        let none = Metadata {
+        let known = self.metadata.get(name);
+        let mut metadata = known.cloned().unwrap_or_else(|| Metadata {
             kind: model::Kind::Unknown,
             help: String::new(),
             unit: String::new(),
-        };
-        let metadata = Arc::make_mut(&mut self.metadata).entry(name.to_owned()).or_insert(none);
+        });
         match note {
             Entry::Help { help, .. } => metadata.help = cut(help, HELP_BYTES_MAX).to_owned(),
             Entry::Type { kind, .. } => metadata.kind = *kind,
             Entry::Unit { unit, .. } => metadata.unit = cut(unit, HELP_BYTES_MAX).to_owned(),
             Entry::Comment | Entry::Sample(_) => {}
+        }
+        // The map is shared with whoever shows it: only news may cost a copy.
+        if known != Some(&metadata) {
+            Arc::make_mut(&mut self.metadata).insert(name.to_owned(), metadata);
         }
     }
 
@@ -299,50 +359,84 @@ impl Ingest {
                     None => self.batch.samples.push((id, sample.value)),
                     Some(time) => self.batch.timed.push((id, time, sample.value)),
                 }
+                if let Some(exemplar) = &sample.exemplar {
+                    self.told.tell(id, exemplar, self.time, &mut self.batch.exemplars);
+                }
+                Ok(())
+            }
+            Line::Created(id) => {
+                outcome.series_added += u64::from(shown.first && !shown.carried);
+                self.put(id, Datum::Value(sample.value), time);
+                self.births.told(id, sample.value);
                 Ok(())
             }
             Line::Dropped => {
                 outcome.dropped += 1;
                 Ok(())
             }
-            Line::Note | Line::Refused | Line::Pending => self.unresolved(known, sample, time, pending, outcome),
+            Line::Note | Line::Refused | Line::Pending => {
+                let Some(labels) = self.unresolved(known, &sample.series, outcome)? else {
+                    return Ok(());
+                };
+                pending.push(Pending {
+                    known,
+                    labels,
+                    datum: Datum::Value(sample.value),
+                    time,
+                    exemplars: sample
+                        .exemplar
+                        .iter()
+                        .filter_map(|e| exemplar::owned(e, self.time))
+                        .collect(),
+                    created: None,
+                    is_created: self.openmetrics && sample.series.name().ends_with("_created"),
+                });
+                Ok(())
+            }
         }
     }
 
-    /// A sample whose series the store has not been asked for, or has refused.
+    /// Adds what a series has to the batch.
+    fn put(&mut self, id: SeriesId, datum: Datum, time: Option<Millis>) {
+        match (datum, time) {
+            (Datum::Value(value), None) => self.batch.samples.push((id, value)),
+            (Datum::Value(value), Some(time)) => self.batch.timed.push((id, time, value)),
+            (Datum::Histogram(histogram), time) => self.batch.histograms.push((id, time, histogram)),
+        }
+    }
+
+    /// Samples and histograms of the batch.
+    fn batch_len(&self) -> usize {
+        self.batch.samples.len() + self.batch.timed.len() + self.batch.histograms.len()
+    }
+
+    /// The labels of a sample whose series the store has not been asked for, or has refused; `None` when it is left out.
     #[cold]
     fn unresolved(
         &mut self,
         known: Known,
-        sample: &Sample<'_>,
-        time: Option<Millis>,
-        pending: &mut Vec<Pending>,
+        series: &Series<'_>,
         outcome: &mut Outcome,
-    ) -> Result<(), Cause> {
-        let Some(labels) = self.series_labels(&sample.series)? else {
+    ) -> Result<Option<Labels>, Cause> {
+        let Some(labels) = self.series_labels(series)? else {
             self.cache.set(known, Line::Dropped);
             outcome.dropped += 1;
-            return Ok(());
+            return Ok(None);
         };
-        if let Some(culprit) = culprit::over_label_limits(&labels, &self.job.limits) {
+        if let Some(culprit) = over_label_limits(&labels, &self.job.limits) {
             self.cache.set(known, Line::Refused);
             outcome.refused += 1;
             culprit.tell(outcome);
-            return Ok(());
+            return Ok(None);
         }
         self.cache.set(known, Line::Pending);
-        pending.push(Pending {
-            known,
-            labels,
-            value: sample.value,
-            time,
-        });
-        Ok(())
+        Ok(Some(labels))
     }
 
     /// The labels that a series of the page has in the store; `None` when relabelling drops it.
     fn series_labels(&mut self, series: &Series<'_>) -> Result<Option<Labels>, Cause> {
-        let pairs = series.distinct_pairs()?;
+        let mut pairs = series.distinct_pairs()?;
+        self.even_out(&mut pairs);
         join_labels(&pairs, &self.labels, self.job.honor_labels, &mut self.builder);
         if !apply(&self.job.metric_relabel, &mut self.builder) {
             return Ok(None);
@@ -357,9 +451,32 @@ impl Ingest {
         Ok(Some(labels))
     }
 
+    /// Bounds of histograms and quantiles of summaries have one form in the store, whatever the page's: `1.0`.
+    fn even_out(&self, pairs: &mut [Pair<'_>]) {
+        let Some(at) = pairs.iter().position(|(n, _)| n == "le" || n == "quantile") else {
+            return;
+        };
+        let name = pairs
+            .iter()
+            .find(|(n, _)| n == METRIC_NAME)
+            .map_or("", |(_, v)| v.as_ref());
+        let (family, kind) = match pairs[at].0.as_ref() {
+            "le" => (name.strip_suffix("_bucket").unwrap_or(name), model::Kind::Histogram),
+            _ => (name, model::Kind::Summary),
+        };
+        if self.metadata.get(family).is_none_or(|m| m.kind != kind) {
+            return;
+        }
+        if let Some(number) = exposition::parse_value(pairs[at].1.as_bytes()) {
+            let mut written = String::new();
+            exposition::put_openmetrics_float(number, &mut written);
+            pairs[at].1 = Cow::Owned(written);
+        }
+    }
+
     /// Asks the store for the new series. Over the sample limit the known series stay and new ones are left out.
     fn resolve(&mut self, pending: Vec<Pending>, outcome: &mut Outcome) {
-        let known = self.batch.samples.len() + self.batch.timed.len();
+        let known = self.batch_len();
         let limit = usize::try_from(self.job.limits.samples).unwrap_or(usize::MAX);
         let room = if limit == 0 {
             usize::MAX
@@ -376,12 +493,18 @@ impl Ingest {
             };
             match id {
                 Ok(id) if taken < room => {
-                    self.cache.set(new.known, Line::Series(id));
                     outcome.series_added += 1;
-                    match new.time {
-                        None => self.batch.samples.push((id, new.value)),
-                        Some(time) => self.batch.timed.push((id, time, new.value)),
+                    if let (true, Datum::Value(value)) = (new.is_created, &new.datum) {
+                        self.cache.set(new.known, Line::Created(id));
+                        self.births.told(id, *value);
+                    } else {
+                        self.cache.set(new.known, Line::Series(id));
                     }
+                    if let Some(created) = new.created {
+                        self.births.of_series(id, created, &mut self.batch.created);
+                    }
+                    self.batch.exemplars.extend(new.exemplars.into_iter().map(|e| (id, e)));
+                    self.put(id, new.datum, new.time);
                 }
                 answer => {
                     if let Err(error) = answer {
@@ -392,7 +515,7 @@ impl Ingest {
                 }
             }
         }
-        outcome.kept = (self.batch.samples.len() + self.batch.timed.len()) as u64;
+        outcome.kept = self.batch_len() as u64;
         if !refused.is_empty() {
             outcome.refused += refused.len() as u64;
             let mut culprit = culprit::most_varied(&refused, limit);
@@ -409,7 +532,9 @@ impl Ingest {
         if ended.is_empty() {
             return 0;
         }
-        let present: HashSet<SeriesId> = self.batch.samples.iter().map(|(id, _)| *id).collect();
+        let values = self.batch.samples.iter().map(|(id, _)| *id);
+        let histograms = self.batch.histograms.iter().map(|(id, ..)| *id);
+        let present: HashSet<SeriesId> = values.chain(histograms).collect();
         ended.retain(|id| !present.contains(id));
         ended.sort_unstable();
         ended.dedup();
@@ -418,8 +543,7 @@ impl Ingest {
     }
 
     fn end_all(&mut self, time: Millis, seconds: f64, read: Option<&Outcome>) -> Result<(), Error> {
-        self.batch.samples.clear();
-        self.batch.timed.clear();
+        self.clear();
         let ended = self.cache.fail(self.job.track_timestamps_staleness);
         self.mark_ended(ended);
         let scraped = read.map_or(0, |o| o.scraped);
@@ -427,7 +551,7 @@ impl Ingest {
             .bad(&*self.appender, &mut self.batch, &self.job, seconds, scraped);
         let appended = self.appender.append(self.target, time, &self.batch)?;
         if !appended.unknown.is_empty() {
-            self.batch.samples.clear();
+            self.clear();
             self.report.forget(&appended.unknown);
             self.report
                 .bad(&*self.appender, &mut self.batch, &self.job, seconds, scraped);
@@ -437,49 +561,90 @@ impl Ingest {
     }
 
     /// Appends once more what the store had forgotten, its labels made from the page again.
-    fn again(&mut self, time: Millis, page: &[u8], format: Format, unknown: &[SeriesId]) -> Result<Appended, Error> {
+    fn again(
+        &mut self,
+        time: Millis,
+        page: &[u8],
+        format: PageFormat,
+        unknown: &[SeriesId],
+    ) -> Result<Appended, Error> {
         let values: HashMap<SeriesId, f64> = self.batch.samples.iter().copied().collect();
-        let unknown: HashSet<SeriesId> = unknown.iter().copied().collect();
-        let mut batch = Batch::default();
-        let mut reader = Reader::new(page, format);
-        let mut renamed: HashMap<SeriesId, SeriesId> = HashMap::new();
-        let mut new: HashSet<SeriesId> = HashSet::new();
-        while let Some(entry) = reader.next_entry()? {
-            let Entry::Sample(sample) = entry else { continue };
-            let Some(known) = self.cache.find(sample.series.text()) else {
-                continue;
-            };
-            let Line::Series(old) = self.cache.line(known) else {
-                continue;
-            };
-            if !unknown.contains(&old) || new.contains(&old) {
-                continue;
+        let mut again = Again {
+            unknown: unknown.iter().copied().collect(),
+            batch: Batch::default(),
+            renamed: HashMap::new(),
+            new: HashSet::new(),
+        };
+        match format {
+            PageFormat::Lines(format) => {
+                let mut reader = Reader::new(page, format);
+                while let Some(entry) = reader.next_entry()? {
+                    if let Entry::Sample(sample) = entry {
+                        self.once_more(&mut again, &sample.series, Datum::Value(sample.value), sample.time)?;
+                    }
+                }
             }
-            let Ok(Some(labels)) = self.series_labels(&sample.series) else {
-                continue;
-            };
-            let id = match renamed.get(&old) {
-                Some(id) => *id,
-                None => self.appender.series(&labels)?,
-            };
-            renamed.insert(old, id);
-            new.insert(id);
-            self.cache.set(known, Line::Series(id));
-            match sample.time.filter(|t| self.job.honor_timestamps && *t <= self.latest) {
-                None => batch.samples.push((id, sample.value)),
-                Some(time) => batch.timed.push((id, time, sample.value)),
-            }
+            PageFormat::Protobuf => self.protobuf_again(page, &mut again)?,
         }
-        self.report.again(&*self.appender, &unknown, &values, &mut batch);
+        let mut batch = again.batch;
+        self.report.again(&*self.appender, &again.unknown, &values, &mut batch);
         Ok(self.appender.append(self.target, time, &batch)?)
     }
+
+    fn once_more(
+        &mut self,
+        again: &mut Again,
+        series: &Series<'_>,
+        datum: Datum,
+        time: Option<Millis>,
+    ) -> Result<(), Error> {
+        let Some(known) = self.cache.find(series.text()) else {
+            return Ok(());
+        };
+        let line = self.cache.line(known);
+        let (Line::Series(old) | Line::Created(old)) = line else {
+            return Ok(());
+        };
+        if !again.unknown.contains(&old) || again.new.contains(&old) {
+            return Ok(());
+        }
+        let Ok(Some(labels)) = self.series_labels(series) else {
+            return Ok(());
+        };
+        let id = match again.renamed.get(&old) {
+            Some(id) => *id,
+            None => self.appender.series(&labels)?,
+        };
+        again.renamed.insert(old, id);
+        again.new.insert(id);
+        let renamed = match line {
+            Line::Created(_) => Line::Created(id),
+            _ => Line::Series(id),
+        };
+        self.cache.set(known, renamed);
+        let time = time.filter(|t| self.job.honor_timestamps && *t <= self.latest);
+        match (datum, time) {
+            (Datum::Value(value), None) => again.batch.samples.push((id, value)),
+            (Datum::Value(value), Some(time)) => again.batch.timed.push((id, time, value)),
+            (Datum::Histogram(histogram), time) => again.batch.histograms.push((id, time, histogram)),
+        }
+        Ok(())
+    }
+}
+
+/// What is appended once more.
+struct Again {
+    unknown: HashSet<SeriesId>,
+    batch: Batch,
+    renamed: HashMap<SeriesId, SeriesId>,
+    new: HashSet<SeriesId>,
 }
 
 /// Puts the page's labels and the target's together in `builder`.
 ///
 /// Either the page wins where both have a label (an empty one too), or the target does and the page's label
 /// moves to `exported_…`.
-fn join_labels(page: &[Pair<'_>], target: &Labels, honor: bool, builder: &mut LabelsBuilder) {
+pub(crate) fn join_labels(page: &[Pair<'_>], target: &Labels, honor: bool, builder: &mut LabelsBuilder) {
     builder.reset();
     for (name, value) in page {
         builder.set(name, value);

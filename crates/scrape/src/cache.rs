@@ -14,6 +14,8 @@ use xxhash_rust::xxh3::xxh3_128;
 pub(crate) enum Line {
     /// A sample of a series of the store.
     Series(SeriesId),
+    /// The same, and its value says when a counter began.
+    Created(SeriesId),
     /// A sample that relabelling drops.
     Dropped,
     /// A sample that met a limit: tried again at each scrape.
@@ -47,6 +49,7 @@ struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Series,
+    Created,
     Dropped,
     Refused,
     Pending,
@@ -139,6 +142,7 @@ impl Cache {
         let entry = &self.entries[known.0 as usize];
         match entry.kind {
             Kind::Series => Line::Series(SeriesId(entry.series)),
+            Kind::Created => Line::Created(SeriesId(entry.series)),
             Kind::Dropped => Line::Dropped,
             Kind::Refused => Line::Refused,
             Kind::Pending => Line::Pending,
@@ -153,6 +157,10 @@ impl Cache {
             Line::Series(id) => {
                 entry.series = id.0;
                 Kind::Series
+            }
+            Line::Created(id) => {
+                entry.series = id.0;
+                Kind::Created
             }
             Line::Dropped => Kind::Dropped,
             Line::Refused => Kind::Refused,
@@ -237,7 +245,7 @@ impl Cache {
     }
 
     fn series(&self, filter: impl Fn(&&Entry) -> bool, timed_too: bool) -> Vec<SeriesId> {
-        let series = |e: &&Entry| e.kind == Kind::Series && (timed_too || !e.timed);
+        let series = |e: &&Entry| matches!(e.kind, Kind::Series | Kind::Created) && (timed_too || !e.timed);
         let found = self.entries.iter().filter(filter).filter(series);
         found.map(|e| SeriesId(e.series)).collect()
     }

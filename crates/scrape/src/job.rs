@@ -3,7 +3,7 @@
 use config::http::HttpClientConfig;
 use config::prometheus::{Limits, ScrapeConfig, ScrapeProtocol, StaticConfig};
 use config::relabel::RelabelConfig;
-use exposition::{Format, Protocol};
+use exposition::{Histograms, PageFormat, Protocol};
 use model::Millis;
 
 /// The settings of a job, every default resolved.
@@ -30,7 +30,15 @@ pub struct Job {
     /// The formats to ask for, dearest first.
     pub protocols: Vec<Protocol>,
     /// What a page without a usable content type is taken for; absent: such a page is refused.
-    pub fallback: Option<Format>,
+    pub fallback: Option<PageFormat>,
+    /// How names outside the old alphabet are asked for, in the words of the `Accept` header.
+    pub escaping: &'static str,
+    /// Which forms of histograms are stored.
+    pub histograms: Histograms,
+    /// The most buckets of a native histogram, finer ones are made coarser; 0 for no bound.
+    pub native_buckets_max: usize,
+    /// The least factor between the bounds of neighbouring buckets of a native histogram; 0 for no bound.
+    pub native_factor_min: f64,
     /// Whether compressed pages are asked for.
     pub compression: bool,
     /// Bounds on what a target may send; 0 is none.
@@ -71,6 +79,10 @@ impl Job {
             track_timestamps_staleness: false,
             protocols: Protocol::DEFAULT.to_vec(),
             fallback: None,
+            escaping: "allow-utf-8",
+            histograms: Histograms::default(),
+            native_buckets_max: 0,
+            native_factor_min: 0.0,
             compression: true,
             limits: Limits::default(),
             extra_metrics: false,
@@ -106,7 +118,8 @@ impl Job {
 
 impl From<&ScrapeConfig> for Job {
     fn from(config: &ScrapeConfig) -> Self {
-        let protocols: Vec<Protocol> = config.scrape_protocols.iter().filter_map(|p| protocol(*p)).collect();
+        let native = config.scrape_native_histograms;
+        let protocols: Vec<Protocol> = config.scrape_protocols.iter().map(|p| protocol(*p)).collect();
         Self {
             name: config.job_name.clone(),
             interval: config.scrape_interval,
@@ -117,12 +130,19 @@ impl From<&ScrapeConfig> for Job {
             honor_labels: config.honor_labels,
             honor_timestamps: config.honor_timestamps,
             track_timestamps_staleness: config.track_timestamps_staleness,
-            protocols: if protocols.is_empty() {
-                Protocol::DEFAULT.to_vec()
-            } else {
-                protocols
+            protocols: match (protocols.is_empty(), native) {
+                (false, _) => protocols,
+                (true, true) => Protocol::PROTOBUF_FIRST.to_vec(),
+                (true, false) => Protocol::DEFAULT.to_vec(),
             },
-            fallback: config.fallback_scrape_protocol.and_then(protocol).map(Protocol::format),
+            fallback: config.fallback_scrape_protocol.map(|p| protocol(p).format()),
+            escaping: config.escaping.as_str(),
+            histograms: Histograms {
+                native,
+                always_classic: config.always_scrape_classic_histograms,
+            },
+            native_buckets_max: usize::try_from(config.native_histogram_bucket_limit).unwrap_or(usize::MAX),
+            native_factor_min: config.native_histogram_min_bucket_factor,
             compression: config.enable_compression,
             limits: config.limits,
             extra_metrics: config.extra_scrape_metrics,
@@ -135,13 +155,12 @@ impl From<&ScrapeConfig> for Job {
     }
 }
 
-/// The protocols we read; protobuf is not among them yet, so it is not asked for.
-const fn protocol(protocol: ScrapeProtocol) -> Option<Protocol> {
+const fn protocol(protocol: ScrapeProtocol) -> Protocol {
     match protocol {
-        ScrapeProtocol::PrometheusProto => None,
-        ScrapeProtocol::PrometheusText0_0_4 => Some(Protocol::Text0),
-        ScrapeProtocol::PrometheusText1_0_0 => Some(Protocol::Text1),
-        ScrapeProtocol::OpenMetricsText0_0_1 => Some(Protocol::OpenMetrics0),
-        ScrapeProtocol::OpenMetricsText1_0_0 => Some(Protocol::OpenMetrics1),
+        ScrapeProtocol::PrometheusProto => Protocol::Protobuf,
+        ScrapeProtocol::PrometheusText0_0_4 => Protocol::Text0,
+        ScrapeProtocol::PrometheusText1_0_0 => Protocol::Text1,
+        ScrapeProtocol::OpenMetricsText0_0_1 => Protocol::OpenMetrics0,
+        ScrapeProtocol::OpenMetricsText1_0_0 => Protocol::OpenMetrics1,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`job`] is what a configuration asks for, [`target`] one place to scrape and how it fares,
 //! [`append`] turns a page into a batch with the help of [`cache`], [`scraper`] fetches, [`manager`] keeps the
-//! loops running. The machine's own collectors are a [`LocalTarget`]: no socket, but the same bytes and the
+//! loops running, [`events`] stores what cannot wait for the next scrape. The machine's own collectors are a [`LocalTarget`]: no socket, but the same bytes and the
 //! same path behind them.
 //!
 //! What is deliberately absent: discovery (groups of targets come in as values), queries, and the wall clock —
@@ -18,6 +18,7 @@ pub mod target;
 pub mod append;
 mod cache;
 
+pub mod events;
 pub mod manager;
 pub mod scraper;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::http::{HttpClientConfig, SecretSource};
-use exposition::{Format, accept_header};
+use exposition::{PageFormat, accept_header};
 use model::Millis;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
@@ -38,7 +38,7 @@ impl Client {
     /// [`Error::File`] when a certificate cannot be read, [`Error::Settings`] when the settings do not fit
     /// together or ask for what is not built yet.
     pub fn new(job: Arc<Job>, others: &[Self]) -> Result<Self, Error> {
-        let accept = accept_header(&job.protocols);
+        let accept = accept_header(&job.protocols, job.escaping);
         let accept = HeaderValue::from_str(&accept).map_err(|e| Error::Settings(e.to_string()))?;
         let same = |other: &&Self| other.job.http == job.http && other.job.compression == job.compression;
         let http = match others.iter().find(same) {
@@ -53,7 +53,7 @@ impl Client {
     /// # Errors
     ///
     /// Any [`Error`] of a fetch; `page` then holds part of an answer, to be thrown away.
-    pub async fn fetch(&self, url: &str, timeout: Millis, page: &mut Vec<u8>) -> Result<Format, Error> {
+    pub async fn fetch(&self, url: &str, timeout: Millis, page: &mut Vec<u8>) -> Result<PageFormat, Error> {
         page.clear();
         let limit = Duration::from_millis(timeout.unsigned_abs());
         match tokio::time::timeout(limit, self.answer(url, timeout, page)).await {
@@ -62,7 +62,23 @@ impl Client {
         }
     }
 
-    async fn answer(&self, url: &str, timeout: Millis, page: &mut Vec<u8>) -> Result<Format, Error> {
+    /// Opens an answer that has no end, such as a stream of events.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::fetch`], without a bound in time or size: those are the reader's.
+    pub(crate) async fn open(&self, url: &str) -> Result<Response, Error> {
+        // A compressed stream would be held back until there is enough of it.
+        let asked = self.request(url, 0)?.header(ACCEPT_ENCODING, "identity");
+        let response = asked.send().await.map_err(request)?;
+        let status = response.status();
+        if status.as_u16() != 200 {
+            return Err(Error::Status(status.to_string()));
+        }
+        Ok(response)
+    }
+
+    async fn answer(&self, url: &str, timeout: Millis, page: &mut Vec<u8>) -> Result<PageFormat, Error> {
         let mut response = self.request(url, timeout)?.send().await.map_err(request)?;
         let status = response.status();
         if status.as_u16() != 200 {
@@ -106,19 +122,19 @@ impl Client {
     }
 
     /// The format that the answer says it has; the configured fallback where it says nothing useful.
-    fn format(&self, response: &Response) -> Result<Format, Error> {
+    fn format(&self, response: &Response) -> Result<PageFormat, Error> {
         let header = response
             .headers()
             .get(CONTENT_TYPE)
             .and_then(|v| v.to_str().ok())
             .unwrap_or("");
-        Format::from_content_type(header)
+        PageFormat::from_content_type(header)
             .or(self.job.fallback)
             .ok_or_else(|| Error::ContentType(header.to_owned()))
     }
 }
 
-fn request(error: reqwest::Error) -> Error {
+pub(crate) fn request(error: reqwest::Error) -> Error {
     Error::Request(chain(&error.without_url()))
 }
 
@@ -134,6 +150,7 @@ fn build(job: &Job) -> Result<reqwest::Client, Error> {
     let mut builder = reqwest::Client::builder()
         .default_headers(headers)
         .gzip(job.compression)
+        .zstd(job.compression)
         .redirect(if http.follow_redirects {
             redirect::Policy::limited(REDIRECTS_MAX)
         } else {

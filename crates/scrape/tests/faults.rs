@@ -48,12 +48,12 @@ const TEXT: &str = "Content-Type: text/plain; version=0.0.4\r\n";
 
 #[test]
 fn a_page_is_fetched() {
-    check("", PATIENT, Reply::page("x 1\n"), "Text, 4 bytes");
+    check("", PATIENT, Reply::page("x 1\n"), "Lines(Text), 4 bytes");
     let open = Reply::ok(
         "Content-Type: application/openmetrics-text; version=1.0.0\r\n",
         b"# EOF\n",
     );
-    check("", PATIENT, open, "OpenMetrics, 6 bytes");
+    check("", PATIENT, open, "Lines(OpenMetrics), 6 bytes");
 }
 
 #[test]
@@ -75,7 +75,12 @@ fn a_status_that_is_not_200_is_the_reason() {
 #[test]
 fn a_redirect_is_followed_when_allowed() {
     let redirect = || Reply::raw("HTTP/1.1 302 Found\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n");
-    check_all("", PATIENT, vec![redirect(), Reply::page("x 1\n")], "Text, 4 bytes");
+    check_all(
+        "",
+        PATIENT,
+        vec![redirect(), Reply::page("x 1\n")],
+        "Lines(Text), 4 bytes",
+    );
     check("  follow_redirects: false\n", PATIENT, redirect(), "HTTP status 302");
     let round = (0..20).map(|_| redirect()).collect();
     check_all("", PATIENT, round, "too many redirects");
@@ -100,7 +105,7 @@ fn a_page_may_be_so_large_and_no_larger() {
         "  body_size_limit: 4B\n",
         PATIENT,
         Reply::page("x 1\n"),
-        "Text, 4 bytes",
+        "Lines(Text), 4 bytes",
     );
     check(
         "  body_size_limit: 3B\n",
@@ -119,7 +124,12 @@ fn a_gzip_page_is_unpacked_and_a_bomb_is_not() {
         out.finish().expect("memory")
     };
     let headers = format!("{TEXT}Content-Encoding: gzip\r\n");
-    check("", PATIENT, Reply::ok(&headers, &gzip(b"x 1\n")), "Text, 4 bytes");
+    check(
+        "",
+        PATIENT,
+        Reply::ok(&headers, &gzip(b"x 1\n")),
+        "Lines(Text), 4 bytes",
+    );
     let bomb = gzip(&vec![b'#'; 20 << 20]);
     assert!(bomb.len() < 100_000);
     check(
@@ -134,6 +144,26 @@ fn a_gzip_page_is_unpacked_and_a_bomb_is_not() {
 }
 
 #[test]
+fn a_zstd_page_is_unpacked_and_a_bomb_is_not() {
+    let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 3).expect("memory");
+    let headers = format!("{TEXT}Content-Encoding: zstd\r\n");
+    check(
+        "",
+        PATIENT,
+        Reply::ok(&headers, &zstd(b"x 1\n")),
+        "Lines(Text), 4 bytes",
+    );
+    let bomb = zstd(&vec![b'#'; 20 << 20]);
+    assert!(bomb.len() < 100_000);
+    check(
+        "  body_size_limit: 1MB\n",
+        PATIENT,
+        Reply::ok(&headers, &bomb),
+        "body size limit of 1048576 bytes",
+    );
+}
+
+#[test]
 fn the_content_type_decides_or_the_fallback() {
     check(
         "",
@@ -143,12 +173,12 @@ fn the_content_type_decides_or_the_fallback() {
     );
     check("", PATIENT, Reply::ok("", b"x 1\n"), "unsupported content type \"\"");
     let yaml = "  fallback_scrape_protocol: PrometheusText0.0.4\n";
-    check(yaml, PATIENT, Reply::ok("", b"x 1\n"), "Text, 4 bytes");
+    check(yaml, PATIENT, Reply::ok("", b"x 1\n"), "Lines(Text), 4 bytes");
     check(
         yaml,
         PATIENT,
         Reply::ok("Content-Type: a/b\r\n", b"x 1\n"),
-        "Text, 4 bytes",
+        "Lines(Text), 4 bytes",
     );
 }
 
@@ -178,7 +208,7 @@ fn request(yaml: &str) -> String {
         let server = Server::start(vec![Reply::page("x 1\n")]).await;
         let client = Client::new(Arc::new(job(yaml)), &[]).expect("a client");
         let fetched = client.fetch(&server.url("/m?a=b"), 10_000, &mut Vec::new()).await;
-        assert_eq!(fetched.expect("a page"), Format::Text);
+        assert_eq!(fetched.expect("a page"), Format::Text.into());
         server.requests().remove(0).to_lowercase()
     })
 }
@@ -189,7 +219,7 @@ fn a_request_says_what_it_wants_and_who_asks() {
     assert!(sent.starts_with("get /m?a=b http/1.1\r\n"), "{sent}");
     for header in [
         "accept: application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,",
-        "accept-encoding: gzip\r\n",
+        "accept-encoding: zstd,gzip\r\n",
         "x-prometheus-scrape-timeout-seconds: 10\r\n",
         "user-agent: watchfire/",
     ] {

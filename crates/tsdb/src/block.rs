@@ -4,16 +4,18 @@
 //! index         labels; the payload of a series names its chunks
 //! times         distinct timestamp columns
 //! chunks/00000N runs of encoded values, series after series
+//! deletes       what is gone; absent where nothing is
 //! ```
 //!
 //! [`writer`] makes one, [`columns`] is the `times` file; `docs/format/block.md` draws the bytes.
 //! A chunk is checked against its checksum each time it is read.
 
 pub mod columns;
+pub mod deletes;
 pub mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
 use blocks::Error;
 use blocks::block::Meta;
@@ -24,8 +26,10 @@ use blocks::vfs::Vfs;
 use model::Millis;
 
 use crate::stats::Counters;
+use crate::sync::{read, write};
 use crate::times::{SPAN, span_start};
 use columns::Columns;
+use deletes::Deletes;
 
 /// The first bytes of a chunk file; the last one is the format.
 const CHUNKS_MAGIC: [u8; 8] = *b"WFCHUNK\x01";
@@ -39,6 +43,7 @@ pub struct Block {
     /// Its timestamps.
     pub columns: Columns,
     chunks: Vec<(PathBuf, Mapped)>,
+    deletes: RwLock<Arc<Deletes>>,
     counters: Arc<Counters>,
 }
 
@@ -75,13 +80,35 @@ impl Block {
             }
             chunks.push((path, bytes));
         }
+        let deletes = Deletes::read(vfs, &dir).or_else(|e| match e {
+            Error::Damaged { .. } => {
+                Counters::add(&counters.deletions_damaged, 1);
+                crate::db::set_aside_deletes(vfs, &dir, &e);
+                Ok(Deletes::default())
+            }
+            other => Err(other),
+        })?;
         Ok(Self {
             meta,
             index,
             columns,
             chunks,
+            deletes: RwLock::new(Arc::new(deletes)),
             counters: Arc::clone(counters),
         })
+    }
+
+    /// What of it is gone.
+    #[must_use]
+    pub fn deletes(&self) -> Arc<Deletes> {
+        Arc::clone(&read(&self.deletes))
+    }
+
+    /// Takes a new list of what is gone, once it is on disk below `blocks`.
+    pub(crate) fn set_deletes(&self, vfs: &dyn Vfs, blocks: &Path, deletes: Deletes) -> Result<(), Error> {
+        deletes.write(vfs, &blocks.join(&self.meta.ulid))?;
+        *write(&self.deletes) = Arc::new(deletes);
+        Ok(())
     }
 
     /// Whether it may have samples in `mint..=maxt`.

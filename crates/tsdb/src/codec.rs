@@ -6,16 +6,19 @@
 //!
 //! Reading order: [`decimal`] finds the power of ten that makes all values integers, [`ints`] packs integers
 //! by the smallest of four ways, [`special`] lists what is no number (NaN, infinities, -0.0, the staleness marker)
-//! or no short decimal, [`xor`] is the way out for full-precision floats. `docs/format/codec.md` draws the bytes.
+//! or no short decimal, [`xor`] is the way out for full-precision floats, [`histograms`] packs native histograms
+//! number by number. `docs/format/codec.md` draws the bytes.
 //!
 //! Invariant: decoding gives back every bit of every value. Decoding any bytes gives values or `None`, never a panic.
 
 pub mod decimal;
+pub mod histograms;
 pub mod ints;
 pub mod special;
 pub mod xor;
 
 use blocks::bytes::{Cursor, put_varint};
+use model::Column;
 
 /// What the first byte of a chunk says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +32,7 @@ pub enum Kind {
     Xor = 3,
 }
 
-/// The first byte of chunks of native histograms, which will come; no float chunk begins with it or above.
+/// The first byte of chunks in which native histograms occur; no float chunk begins with it or above.
 pub const KIND_HISTOGRAMS: u8 = 0x40;
 
 /// The most samples of a chunk.
@@ -77,10 +80,29 @@ fn put_head(out: &mut Vec<u8>, kind: Kind, count: usize) {
     put_varint(out, count as u64);
 }
 
+/// Adds the chunk of the values of `column` (at most [`COUNT_MAX`]), histograms included, to `out`.
+///
+/// # Panics
+///
+/// As [`encode`].
+pub fn encode_column(column: &Column, out: &mut Vec<u8>) {
+    if column.histograms.iter().all(Option::is_none) {
+        encode(&column.values, out);
+    } else {
+        assert!(column.len() <= COUNT_MAX, "BUG: a chunk of {} samples", column.len());
+        histograms::encode(column, out);
+    }
+}
+
 /// How many values a chunk holds; `None` when the bytes are no chunk of a known kind.
 #[must_use]
 pub fn count(chunk: &[u8]) -> Option<usize> {
-    head(&mut Cursor::new(chunk)).map(|(_, count)| count)
+    let mut cursor = Cursor::new(chunk);
+    if chunk.first() == Some(&KIND_HISTOGRAMS) {
+        cursor.u8()?;
+        return cursor.size().filter(|&n| n <= COUNT_MAX);
+    }
+    head(&mut cursor).map(|(_, count)| count)
 }
 
 fn head(cursor: &mut Cursor<'_>) -> Option<(Kind, usize)> {
@@ -106,6 +128,28 @@ pub fn decode(chunk: &[u8], scratch: &mut Scratch, out: &mut Vec<f64>) -> Option
     let done = decode_body(chunk, scratch, out);
     if done.is_none() {
         out.truncate(start);
+    }
+    done
+}
+
+/// Adds the values and histograms of a chunk of any kind to `into`, whose timestamps are the caller's; `None` when
+/// the bytes are no chunk (`into` is then as it was).
+pub fn decode_column(chunk: &[u8], scratch: &mut Scratch, into: &mut Column) -> Option<()> {
+    if chunk.first() != Some(&KIND_HISTOGRAMS) {
+        decode(chunk, scratch, &mut into.values)?;
+        crate::column::level(into);
+        return Some(());
+    }
+    let (start, had) = (into.values.len(), into.histograms.len());
+    into.histograms.resize(start, None);
+    let mut cursor = Cursor::new(chunk);
+    let done = cursor.u8().and_then(|_| {
+        let count = cursor.size().filter(|&n| n <= COUNT_MAX)?;
+        histograms::decode(&mut cursor, count, scratch, into)
+    });
+    if done.is_none() {
+        into.values.truncate(start);
+        into.histograms.truncate(had);
     }
     done
 }

@@ -12,10 +12,12 @@ use blocks::block::Meta;
 use blocks::vfs::Vfs;
 use model::{Column, Labels, Millis};
 
-use crate::block::Block;
+use crate::block::columns::ColumnMeta;
+use crate::block::deletes::{Deletes, Intervals};
 use crate::block::writer::BlockWriter;
+use crate::block::{Block, ChunkRef};
 use crate::codec::{self, Scratch};
-use crate::head::snapshot::merge;
+use crate::column::{merge, retain};
 use crate::times::SPAN;
 
 /// Spans of compacted blocks, in milliseconds.
@@ -77,20 +79,19 @@ fn overlapping(metas: &[&Meta], order: &[usize]) -> Option<Vec<usize>> {
     (group.len() > 1).then_some(group)
 }
 
-/// Writes the block that `parents` become.
+/// Writes the block of this `level` that `parents` become; `None` when nothing of them is left.
 ///
 /// # Errors
 ///
 /// [`Error::Io`] when the disk refuses, [`Error::Damaged`] when a chunk of a parent cannot be read: the parents
 /// then stay as they are.
-pub fn compact(vfs: &Arc<dyn Vfs>, dir: &Path, parents: &[Arc<Block>]) -> Result<Option<Meta>, Error> {
+pub fn compact(vfs: &Arc<dyn Vfs>, dir: &Path, parents: &[Arc<Block>], level: u32) -> Result<Option<Meta>, Error> {
     let time = parents.iter().map(|b| b.meta.mint).min().unwrap_or(0);
     let mut writer = BlockWriter::new(vfs, dir, time)?;
     if let Err(e) = copy_all(parents, &mut writer) {
         writer.discard();
         return Err(e);
     }
-    let level = parents.iter().map(|b| b.meta.level).max().unwrap_or(0) + 1;
     let mut sources: Vec<String> = Vec::new();
     for parent in parents {
         sources.push(parent.meta.ulid.clone());
@@ -104,6 +105,7 @@ pub fn compact(vfs: &Arc<dyn Vfs>, dir: &Path, parents: &[Arc<Block>]) -> Result
 /// A parent at one of its rows.
 struct Row<'a> {
     block: &'a Block,
+    deletes: Arc<Deletes>,
     row: u32,
     labels: Option<Labels>,
 }
@@ -128,6 +130,7 @@ fn copy_all(parents: &[Arc<Block>], writer: &mut BlockWriter) -> Result<(), Erro
         .iter()
         .map(|block| Row {
             block,
+            deletes: block.deletes(),
             row: 0,
             labels: None,
         })
@@ -140,7 +143,13 @@ fn copy_all(parents: &[Arc<Block>], writer: &mut BlockWriter) -> Result<(), Erro
     while let Some(labels) = rows.iter().filter_map(|r| r.labels.as_ref()).min().cloned() {
         let mut chunks = Vec::new();
         for row in rows.iter_mut().filter(|r| r.labels.as_ref() == Some(&labels)) {
-            chunks.extend(row.block.chunk_refs(row.row).into_iter().map(|c| (row.block, c)));
+            let gone = row.deletes.of(row.row);
+            let refs = row.block.chunk_refs(row.row).into_iter();
+            chunks.extend(refs.map(|chunk| Piece {
+                block: row.block,
+                chunk,
+                gone: gone.cloned(),
+            }));
             row.row += 1;
             row.load()?;
         }
@@ -150,37 +159,55 @@ fn copy_all(parents: &[Arc<Block>], writer: &mut BlockWriter) -> Result<(), Erro
     Ok(())
 }
 
-fn copy_series(chunks: &[(&Block, crate::block::ChunkRef)], writer: &mut BlockWriter) -> Result<(), Error> {
-    let mut metas = Vec::with_capacity(chunks.len());
-    for (block, chunk) in chunks {
-        let meta = block.columns.meta(chunk.column);
-        metas.push(meta.ok_or_else(|| {
-            Error::damaged(
-                Path::new(&block.meta.ulid),
-                0,
-                "a chunk names timestamps that are not there",
-            )
-        })?);
+/// A chunk of a parent, and what of its series is gone there.
+struct Piece<'a> {
+    block: &'a Block,
+    chunk: ChunkRef,
+    gone: Option<Arc<Intervals>>,
+}
+
+impl Piece<'_> {
+    fn meta(&self) -> Result<ColumnMeta, Error> {
+        let meta = self.block.columns.meta(self.chunk.column);
+        meta.ok_or_else(|| self.damaged("a chunk names timestamps that are not there"))
     }
+
+    fn damaged(&self, what: &str) -> Error {
+        Error::damaged(Path::new(&self.block.meta.ulid), 0, what)
+    }
+
+    /// Its samples but those that are gone.
+    fn samples(&self, scratch: &mut Scratch) -> Result<Column, Error> {
+        let mut column = Column::default();
+        let decoded = codec::decode_column(self.block.chunk(self.chunk)?, scratch, &mut column);
+        column.times = self.block.columns.times(self.chunk.column)?;
+        if decoded.is_none() || column.values.len() != column.times.len() {
+            return Err(self.damaged("a chunk makes no sense"));
+        }
+        if let Some(gone) = &self.gone {
+            retain(&mut column, |t| !gone.contains(t));
+        }
+        Ok(column)
+    }
+}
+
+fn copy_series(pieces: &[Piece<'_>], writer: &mut BlockWriter) -> Result<(), Error> {
+    let metas = pieces.iter().map(Piece::meta).collect::<Result<Vec<_>, _>>()?;
+    let mut scratch = Scratch::default();
     if metas.windows(2).all(|w| w[0].maxt < w[1].mint) {
-        for ((block, chunk), meta) in chunks.iter().zip(metas) {
-            writer.chunk(meta, block.columns.encoded(chunk.column)?, block.chunk(*chunk)?);
+        for (piece, meta) in pieces.iter().zip(metas) {
+            let (block, chunk) = (piece.block, piece.chunk);
+            match &piece.gone {
+                Some(gone) if gone.covers(meta.mint, meta.maxt) => {}
+                Some(gone) if gone.touches(meta.mint, meta.maxt) => writer.samples(&piece.samples(&mut scratch)?),
+                _ => writer.chunk(meta, block.columns.encoded(chunk.column)?, block.chunk(chunk)?),
+            }
         }
         return Ok(());
     }
     let mut all = Column::default();
-    let mut scratch = Scratch::default();
-    for (block, chunk) in chunks {
-        let mut column = Column {
-            times: block.columns.times(chunk.column)?,
-            values: Vec::new(),
-            ..Default::default()
-        };
-        let decoded = codec::decode(block.chunk(*chunk)?, &mut scratch, &mut column.values);
-        if decoded.is_none() || column.values.len() != column.times.len() {
-            return Err(Error::damaged(Path::new(&block.meta.ulid), 0, "a chunk makes no sense"));
-        }
-        merge(&mut all, &column);
+    for piece in pieces {
+        merge(&mut all, &piece.samples(&mut scratch)?);
     }
     writer.samples(&all);
     Ok(())

@@ -5,6 +5,7 @@
 //! cuts, compacts and drops blocks; nothing else ever removes a sample.
 
 mod append;
+mod delete;
 mod maintain;
 
 use std::path::PathBuf;
@@ -15,22 +16,27 @@ use std::thread::JoinHandle;
 use blocks::block as folder;
 use blocks::folder::Folder;
 use blocks::wal::{Wal, replay};
+
 use blocks::{Error as BlocksError, chain};
 use model::store::Selection;
-use model::{Matcher, Millis, Queryable, StoreError};
+use model::{ExemplarQueryable, Matcher, Millis, Queryable, SeriesExemplars, StoreError};
+
+pub use delete::Deleted;
+pub(crate) use delete::set_aside as set_aside_deletes;
 
 use crate::Error;
 use crate::block::Block;
+use crate::changes::{Changes, SETTLE};
 use crate::head::Head;
 use crate::head::checkpoint::Replayer;
 use crate::options::Options;
 use crate::querier;
 use crate::stats::{Counters, Stats};
 use crate::sync::{lock, read, write};
-use crate::wal_record;
+use crate::wal_record::{self, Share};
 
-/// The number in a store's VERSION file.
-pub const FORMAT: u64 = 1;
+/// The number in a store's VERSION file. 2 brought native histograms, exemplars and deletions.
+pub const FORMAT: u64 = 2;
 
 /// A metric store. Share it in an [`Arc`]; dropping it closes it.
 pub struct Db {
@@ -55,6 +61,7 @@ pub(crate) struct Inner {
     /// Held while blocks are cut, compacted or dropped.
     maintaining: Mutex<maintain::Memory>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) changes: Changes,
     culprit: append::Culprit,
 }
 
@@ -77,7 +84,7 @@ impl Db {
         let held = Folder::open(vfs, &options.dir, FORMAT)?;
         let counters = Arc::new(Counters::default());
         let blocks = open_blocks(&options, &counters)?;
-        let head = Head::default();
+        let head = Head::new(options.exemplars_max);
         if let Some(boundary) = blocks.iter().filter_map(|b| b.boundary()).max() {
             head.raise_boundary(boundary);
         }
@@ -94,6 +101,7 @@ impl Db {
             appending: RwLock::default(),
             maintaining: Mutex::default(),
             counters,
+            changes: Changes::default(),
             culprit: append::Culprit::default(),
             options,
         });
@@ -168,7 +176,9 @@ impl Db {
             return Ok(());
         }
         // Whoever maintains finishes first.
-        let _memory = lock(&self.inner.maintaining);
+        let mut memory = lock(&self.inner.maintaining);
+        drop(write(&self.inner.appending));
+        self.inner.last_checkpoint(&mut memory);
         let done = self.inner.wal.get().map_or(Ok(()), Wal::close);
         *lock(&self.inner.folder) = None;
         Ok(done?)
@@ -239,15 +249,12 @@ impl Inner {
 
     fn try_replay(&self) -> Result<(), BlocksError> {
         let dir = self.wal_dir();
-        let mut replayer = Replayer::new(&self.head);
-        let done = replay(&*self.options.vfs, &dir, &mut |record| replayer.apply(record))?;
-        replayer.finish();
-        if replayer.orphans + replayer.unknown > 0 {
-            tracing::warn!(
-                "log replay: {} records and {} samples lean on lost ones and were left out",
-                replayer.orphans,
-                replayer.unknown
-            );
+        let log = replay::check(&*self.options.vfs, &dir)?;
+        let (orphans, unknown) = replay_shards(&log, &self.head);
+        let done = log.done.clone();
+        drop(log);
+        if orphans + unknown > 0 {
+            tracing::warn!("log replay: {orphans} records and {unknown} samples lean on lost ones and were left out");
         }
         Counters::add(
             &self.counters.wal_corruptions,
@@ -302,6 +309,8 @@ impl Inner {
             head_chunks: self.head.sealed_count(),
             head_mint: self.head.mint(),
             head_maxt: self.head.maxt(),
+            exemplars: self.head.exemplars.len() as u64,
+            exemplars_refused: self.head.exemplars.refused(),
             ..Stats::default()
         };
         for block in self.blocks().iter() {
@@ -322,6 +331,31 @@ impl Inner {
     }
 }
 
+/// The threads that replay a log at most: each reads all of it and takes its shards.
+const REPLAY_THREADS_MAX: usize = 8;
+
+/// Replays a log on all cores. Gives the records that could not be used, and the samples whose series is not known.
+fn replay_shards(log: &replay::Log, head: &Head) -> (u64, u64) {
+    let of = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(REPLAY_THREADS_MAX);
+    let replay = |number| {
+        let mut replayer = Replayer::new(head, Share { number, of });
+        log.visit(&mut |record| replayer.apply(record));
+        replayer.finish();
+        (replayer.orphans, replayer.unknown)
+    };
+    let found: Vec<(u64, u64)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..of).map(|number| scope.spawn(move || replay(number))).collect();
+        let own = replay(0);
+        let others = threads.into_iter().map(|t| t.join().expect("a replay does not panic"));
+        std::iter::once(own).chain(others).collect()
+    });
+    // A record that makes no sense makes none to every reader.
+    let orphans = found.iter().map(|f| f.0).max().unwrap_or(0);
+    (orphans, found.iter().map(|f| f.1).sum())
+}
+
 impl Queryable for Db {
     fn select(&self, matchers: &[Matcher], mint: Millis, maxt: Millis) -> Result<Selection, StoreError> {
         querier::select(&self.inner, matchers, mint, maxt)
@@ -339,6 +373,32 @@ impl Queryable for Db {
         maxt: Millis,
     ) -> Result<Vec<String>, StoreError> {
         querier::label_values(&self.inner, name, matchers, mint, maxt)
+    }
+
+    fn settled(&self) -> Millis {
+        self.inner.head.maxt().map_or(Millis::MIN, |t| t.saturating_sub(SETTLE))
+    }
+
+    fn revision(&self) -> u64 {
+        self.inner.changes.revision()
+    }
+
+    fn changed_since(&self, revision: u64) -> Option<Millis> {
+        self.inner.changes.since(revision)
+    }
+}
+
+impl ExemplarQueryable for Db {
+    fn exemplars(
+        &self,
+        selectors: &[Vec<Matcher>],
+        mint: Millis,
+        maxt: Millis,
+    ) -> Result<Vec<SeriesExemplars>, StoreError> {
+        match self.inner.check_open() {
+            Err(StoreError::Closed(_)) | Ok(()) => Ok(self.inner.head.exemplars.select(selectors, mint, maxt)),
+            Err(e) => Err(e),
+        }
     }
 }
 
@@ -364,7 +424,7 @@ impl Inner {
         target: &crate::head::target::Target,
         id: model::TargetId,
         time: Millis,
-        batch: &model::Batch,
+        batch: &crate::head::append::Accepted<'_>,
         layouts: &mut wal_record::Layouts,
     ) {
         let Some(wal) = self.wal.get() else { return };

@@ -27,6 +27,7 @@ use model::{Labels, Millis, SeriesId};
 use shard::Shard;
 use target::Targets;
 
+use crate::exemplars::Exemplars;
 use crate::sync::{read, write};
 
 /// Number of shards; a series id holds its shard's number, so this is part of the log's format.
@@ -48,10 +49,20 @@ pub struct Head {
     mint: AtomicI64,
     maxt: AtomicI64,
     series: AtomicU64,
+    /// Examples of observations.
+    pub exemplars: Exemplars,
 }
 
 impl Default for Head {
     fn default() -> Self {
+        Self::new(100_000)
+    }
+}
+
+impl Head {
+    /// An empty head that keeps at most this many exemplars.
+    #[must_use]
+    pub fn new(exemplars_max: usize) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             targets: Targets::default(),
@@ -61,11 +72,10 @@ impl Default for Head {
             mint: AtomicI64::new(Millis::MAX),
             maxt: AtomicI64::new(Millis::MIN),
             series: AtomicU64::new(0),
+            exemplars: Exemplars::new(exemplars_max),
         }
     }
-}
 
-impl Head {
     /// The shard that a label set belongs to.
     #[must_use]
     pub fn shard_of(labels: &Labels) -> usize {

@@ -11,9 +11,12 @@
 //! the process, and over a power cut but for what the last sync interval brought.
 
 pub mod block;
+pub mod changes;
 pub mod codec;
+pub mod column;
 pub mod compact;
 pub mod db;
+pub mod exemplars;
 pub mod head;
 pub mod options;
 pub mod querier;
@@ -22,7 +25,7 @@ mod sync;
 pub mod times;
 pub mod wal_record;
 
-pub use db::Db;
+pub use db::{Db, Deleted};
 pub use options::Options;
 pub use stats::Stats;
 

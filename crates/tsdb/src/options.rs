@@ -28,6 +28,8 @@ pub struct Options {
     pub late_timed: Millis,
     /// The most series in the head; new ones beyond are refused.
     pub series_max: u64,
+    /// The most examples of observations kept in memory.
+    pub exemplars_max: usize,
     /// Below this much free disk (or below 1 % of it) nothing but the log is written, in bytes.
     pub free_bytes_min: u64,
     /// Without room for blocks, the head keeps this span and forgets what is older, in milliseconds.
@@ -49,6 +51,7 @@ impl Options {
             late_scraped: HOUR / 6,
             late_timed: HOUR,
             series_max: 10_000_000,
+            exemplars_max: 100_000,
             free_bytes_min: 500_000_000,
             head_span_max: 12 * HOUR,
         }

@@ -17,11 +17,13 @@ use foldhash::fast::RandomState;
 use model::store::Selection;
 use model::{Column, Labels, Matcher, Millis, StoreError, StoredSeries};
 
+use crate::block::deletes::{Deletes, Intervals};
 use crate::block::{Block, ChunkRef};
 use crate::codec::{self, Scratch};
+use crate::column::{self, clip, merge};
 use crate::db::Inner;
 use crate::head::SHARDS;
-use crate::head::snapshot::{PageCache, Snapshot, clip, merge};
+use crate::head::snapshot::{PageCache, Snapshot};
 use crate::sync::lock;
 
 /// The series that pass `matchers` and may have samples in `mint..=maxt`, sorted by labels.
@@ -36,9 +38,13 @@ pub(crate) fn select(inner: &Inner, matchers: &[Matcher], mint: Millis, maxt: Mi
             let Some((labels, _)) = block.index.series(row) else {
                 continue;
             };
-            let refs = view.refs(row, mint, maxt);
-            if !refs.is_empty() {
-                found.entry(labels).or_default().blocks.push((Arc::clone(&view), refs));
+            let part = Part {
+                refs: view.refs(row, mint, maxt),
+                gone: view.deletes.of(row).cloned(),
+                view: Arc::clone(&view),
+            };
+            if !part.refs.is_empty() {
+                found.entry(labels).or_default().blocks.push(part);
             }
         }
     }
@@ -76,13 +82,21 @@ fn from_head(
 /// Where the samples of a series are.
 #[derive(Default)]
 struct Found {
-    blocks: Vec<(Arc<View>, Vec<ChunkRef>)>,
+    blocks: Vec<Part>,
     head: Option<Snapshot>,
+}
+
+/// The chunks of a series in a block, and what of it is gone there.
+struct Part {
+    view: Arc<View>,
+    refs: Vec<ChunkRef>,
+    gone: Option<Arc<Intervals>>,
 }
 
 /// A block as one selection sees it: its timestamps are decoded once.
 struct View {
     block: Arc<Block>,
+    deletes: Arc<Deletes>,
     times: Mutex<HashMap<u32, Arc<[Millis]>, RandomState>>,
 }
 
@@ -90,6 +104,7 @@ impl View {
     fn new(block: &Arc<Block>) -> Self {
         Self {
             block: Arc::clone(block),
+            deletes: block.deletes(),
             times: Mutex::default(),
         }
     }
@@ -97,9 +112,13 @@ impl View {
     /// The chunks of a row that overlap the range.
     fn refs(&self, row: u32, mint: Millis, maxt: Millis) -> Vec<ChunkRef> {
         let mut refs = self.block.chunk_refs(row);
+        let gone = self.deletes.of(row);
         refs.retain(|r| {
             let meta = self.block.columns.meta(r.column);
-            meta.is_some_and(|m| m.mint <= maxt && mint <= m.maxt)
+            meta.is_some_and(|m| {
+                let left = gone.is_none_or(|gone| !gone.covers(mint.max(m.mint), maxt.min(m.maxt)));
+                m.mint <= maxt && mint <= m.maxt && left
+            })
         });
         refs
     }
@@ -133,20 +152,15 @@ impl View {
         }
         let whole = times.first().is_some_and(|&t| t >= mint) && times.last().is_some_and(|&t| t <= maxt);
         if whole {
-            if codec::decode(bytes, &mut buffers.scratch, &mut into.values).is_none() {
-                // What came before the senseless place has no timestamps yet.
-                into.values.truncate(into.times.len());
-                return Err(senseless());
-            }
+            codec::decode_column(bytes, &mut buffers.scratch, into).ok_or_else(senseless)?;
             into.times.extend_from_slice(&times);
             return Ok(());
         }
-        buffers.values.clear();
-        codec::decode(bytes, &mut buffers.scratch, &mut buffers.values).ok_or_else(senseless)?;
-        let start = times.partition_point(|&t| t < mint);
-        let end = times.partition_point(|&t| t <= maxt).max(start);
-        into.times.extend_from_slice(&times[start..end]);
-        into.values.extend_from_slice(&buffers.values[start..end]);
+        let whole = &mut buffers.whole;
+        whole.clear();
+        codec::decode_column(bytes, &mut buffers.scratch, whole).ok_or_else(senseless)?;
+        whole.times.extend_from_slice(&times);
+        clip(whole, mint, maxt, into);
         Ok(())
     }
 }
@@ -154,7 +168,7 @@ impl View {
 #[derive(Default)]
 struct Buffers {
     scratch: Scratch,
-    values: Vec<f64>,
+    whole: Column,
 }
 
 thread_local! {
@@ -188,7 +202,7 @@ impl Joined {
         let mut damaged = None;
         let mut part = Column::default();
         let start = into.len();
-        for (view, refs) in &self.parts.blocks {
+        for Part { view, refs, gone } in &self.parts.blocks {
             for &chunk in refs {
                 let Some(meta) = view.block.columns.meta(chunk.column) else {
                     continue;
@@ -197,11 +211,15 @@ impl Joined {
                     continue;
                 }
                 let follows = into.len() == start || into.times.last().is_some_and(|&last| last < meta.mint.max(mint));
-                let done = if follows {
+                let gone = gone.as_ref().filter(|gone| gone.touches(meta.mint, meta.maxt));
+                let done = if follows && gone.is_none() {
                     view.read(chunk, mint, maxt, buffers, into)
                 } else {
                     part.clear();
                     let done = view.read(chunk, mint, maxt, buffers, &mut part);
+                    if let Some(gone) = gone {
+                        column::retain(&mut part, |t| !gone.contains(t));
+                    }
                     merge_tail(into, start, &part);
                     done
                 };
@@ -226,17 +244,12 @@ impl Joined {
 fn merge_tail(into: &mut Column, start: usize, part: &Column) {
     let Some(&first) = part.times.first() else { return };
     if into.len() == start || into.times.last().is_none_or(|&last| last < first) {
-        into.times.extend_from_slice(&part.times);
-        into.values.extend_from_slice(&part.values);
+        column::extend(into, part, 0..part.len());
         return;
     }
-    let mut tail = Column {
-        times: into.times.split_off(start),
-        values: into.values.split_off(start),
-        ..Default::default()
-    };
+    let mut tail = column::split_off(into, start);
     merge(&mut tail, part);
-    clip(&tail, Millis::MIN, Millis::MAX, into);
+    column::extend(into, &tail, 0..tail.len());
 }
 
 /// The label names of the series that pass `matchers`, sorted.

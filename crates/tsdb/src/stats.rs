@@ -17,6 +17,10 @@ pub struct Stats {
     pub head_mint: Option<Millis>,
     /// Latest sample of the head, in milliseconds.
     pub head_maxt: Option<Millis>,
+    /// Examples of observations held.
+    pub exemplars: u64,
+    /// Examples refused: out of order, or with labels that are too long.
+    pub exemplars_refused: u64,
     /// Blocks on disk.
     pub blocks: u64,
     /// Size of the blocks in bytes.
@@ -37,14 +41,18 @@ pub struct Stats {
     pub wal_corruptions: u64,
     /// Blocks that could not be opened.
     pub blocks_broken: u64,
+    /// Lists of deletions that could not be read.
+    pub deletions_damaged: u64,
     /// Chunks that did not fit their checksum when read.
     pub chunk_corruptions: u64,
     /// Samples taken.
     pub samples_appended: u64,
     /// Samples taken although later ones were there.
     pub samples_out_of_order: u64,
-    /// Samples refused because their time had a value.
+    /// Samples refused because their time had another value.
     pub samples_duplicate: u64,
+    /// Samples that were there already, with the same value.
+    pub samples_repeated: u64,
     /// Samples refused because they came too late.
     pub samples_too_old: u64,
     /// Series made.
@@ -87,10 +95,12 @@ macro_rules! counters {
 counters!(
     wal_corruptions,
     blocks_broken,
+    deletions_damaged,
     chunk_corruptions,
     samples_appended,
     samples_out_of_order,
     samples_duplicate,
+    samples_repeated,
     samples_too_old,
     series_created,
     series_removed,
@@ -112,6 +122,7 @@ impl Counters {
         Self::add(&self.samples_appended, done.accepted);
         Self::add(&self.samples_out_of_order, done.out_of_order);
         Self::add(&self.samples_duplicate, done.duplicates);
+        Self::add(&self.samples_repeated, done.repeated);
         Self::add(&self.samples_too_old, done.too_old);
     }
 }

@@ -9,6 +9,14 @@
 //! 6 head     boundary zigzag | latest sample zigzag
 //! 7 pages    target varint | first varint | count varint | timestamps…
 //! 8 state    id varint | last zigzag | runs | late runs
+//! 9 histograms      n varint | (id zigzag difference | time zigzag difference | histogram)…
+//! 10 zeros          n varint | (id zigzag difference | time zigzag difference)…
+//! 11 exemplars      n varint | (id zigzag difference | time zigzag difference | value u64 | labels)…
+//! 12 kept exemplar  time zigzag | value u64 | labels of the series | labels
+//! 14 symbols        shard u8 | first number varint | n varint | texts…
+//! 15 row            id varint | hash u64 | n varint | (name symbol varint | value symbol varint)… | last zigzag |
+//!                   runs | late runs
+//! 13 deletes        first time zigzag | last time zigzag | n varint | ids (zigzag differences)
 //! ```
 //!
 //! A value is written against the one before it in the same place: `0 | difference zigzag` where both are whole
@@ -16,9 +24,14 @@
 //! A `changes` record leans on the last record of its target and layout *in the same segment*, so every segment
 //! begins with whole ones and can be read without those before it.
 
-use blocks::bytes::{Cursor, put_varint, put_zigzag};
+use std::sync::Arc;
+
+use blocks::bytes::{Cursor, put_bytes, put_varint, put_zigzag};
 use blocks::wal::Frames;
-use model::{Batch, Labels, Millis, SeriesId, TargetId};
+use model::{Exemplar, Labels, Millis, SeriesId, TargetId};
+
+use crate::codec::histograms;
+use crate::head::append::{Accepted, TimedHistogram};
 
 /// Record kinds.
 pub mod kind {
@@ -38,6 +51,20 @@ pub mod kind {
     pub const PAGES: u8 = 7;
     /// Samples of a series.
     pub const STATE: u8 = 8;
+    /// Native histograms.
+    pub const HISTOGRAMS: u8 = 9;
+    /// Zeros where counters began.
+    pub const ZEROS: u8 = 10;
+    /// Examples of observations.
+    pub const EXEMPLARS: u8 = 11;
+    /// An example of observations in a checkpoint.
+    pub const KEPT_EXEMPLAR: u8 = 12;
+    /// Samples of series are gone from the head.
+    pub const DELETES: u8 = 13;
+    /// Texts of a shard, in a checkpoint.
+    pub const SYMBOLS: u8 = 14;
+    /// A series of a shard with its samples, in a checkpoint.
+    pub const ROW: u8 = 15;
 }
 
 /// Layouts remembered per target; a scrape and its report series take two.
@@ -55,6 +82,8 @@ pub struct Layouts {
 struct Layout {
     ids: Vec<SeriesId>,
     bits: Vec<u64>,
+    /// When reading: all of it is somebody else's.
+    foreign: bool,
 }
 
 impl Layouts {
@@ -65,7 +94,14 @@ impl Layouts {
 
     /// Adds the records of a batch to `frames`. `chain` is the log's: when it has changed, records are whole
     /// and the target introduces itself again.
-    pub fn put(&mut self, chain: u64, target: (TargetId, &Labels), time: Millis, batch: &Batch, frames: &mut Frames) {
+    pub fn put(
+        &mut self,
+        chain: u64,
+        target: (TargetId, &Labels),
+        time: Millis,
+        batch: &Accepted<'_>,
+        frames: &mut Frames,
+    ) {
         if self.chain != chain {
             *self = Self {
                 chain,
@@ -76,11 +112,20 @@ impl Layouts {
                 out.extend_from_slice(target.1.encoded().as_bytes());
             });
         }
+        if !batch.zeros.is_empty() {
+            frames.push(kind::ZEROS, |out| put_zeros(&batch.zeros, out));
+        }
         if !batch.samples.is_empty() {
             self.put_samples(target.0, time, &batch.samples, frames);
         }
         if !batch.timed.is_empty() {
             frames.push(kind::TIMED, |out| put_timed(&batch.timed, out));
+        }
+        if !batch.histograms.is_empty() {
+            frames.push(kind::HISTOGRAMS, |out| put_histograms(&batch.histograms, out));
+        }
+        if !batch.exemplars.is_empty() {
+            frames.push(kind::EXEMPLARS, |out| put_exemplars(&batch.exemplars, out));
         }
     }
 
@@ -149,10 +194,123 @@ fn put_timed(samples: &[(SeriesId, Millis, f64)], out: &mut Vec<u8>) {
     }
 }
 
+/// Ids and times of a list, each against those before it.
+#[derive(Default)]
+struct Chain {
+    id: u64,
+    time: Millis,
+}
+
+impl Chain {
+    fn put(&mut self, id: SeriesId, time: Millis, out: &mut Vec<u8>) {
+        put_zigzag(out, id.0.wrapping_sub(self.id) as i64);
+        put_zigzag(out, time.wrapping_sub(self.time));
+        (self.id, self.time) = (id.0, time);
+    }
+
+    fn take(&mut self, cursor: &mut Cursor<'_>) -> Option<(SeriesId, Millis)> {
+        self.id = self.id.wrapping_add(cursor.zigzag()? as u64);
+        self.time = self.time.wrapping_add(cursor.zigzag()?);
+        Some((SeriesId(self.id), self.time))
+    }
+}
+
+fn put_zeros(zeros: &[(SeriesId, Millis)], out: &mut Vec<u8>) {
+    put_varint(out, zeros.len() as u64);
+    let mut chain = Chain::default();
+    zeros.iter().for_each(|&(id, time)| chain.put(id, time, out));
+}
+
+fn put_histograms(list: &[TimedHistogram], out: &mut Vec<u8>) {
+    put_varint(out, list.len() as u64);
+    let mut chain = Chain::default();
+    for (id, time, histogram) in list {
+        chain.put(*id, *time, out);
+        histograms::put(histogram, out);
+    }
+}
+
+fn put_exemplars(list: &[(SeriesId, Exemplar)], out: &mut Vec<u8>) {
+    put_varint(out, list.len() as u64);
+    let mut chain = Chain::default();
+    for (id, exemplar) in list {
+        chain.put(*id, exemplar.time, out);
+        out.extend_from_slice(&exemplar.value.to_bits().to_le_bytes());
+        put_bytes(out, exemplar.labels.encoded().as_bytes());
+    }
+}
+
+/// The payload of a kept exemplar.
+pub fn put_kept_exemplar(series: &Labels, exemplar: &Exemplar, out: &mut Vec<u8>) {
+    put_zigzag(out, exemplar.time);
+    out.extend_from_slice(&exemplar.value.to_bits().to_le_bytes());
+    put_bytes(out, series.encoded().as_bytes());
+    put_bytes(out, exemplar.labels.encoded().as_bytes());
+}
+
+/// Reads a kept exemplar.
+#[must_use]
+pub fn take_kept_exemplar(payload: &[u8]) -> Option<(Labels, Exemplar)> {
+    let mut cursor = Cursor::new(payload);
+    let time = cursor.zigzag()?;
+    let value = f64::from_bits(cursor.u64()?);
+    let series = Labels::from_encoded(cursor.text()?)?;
+    let labels = Labels::from_encoded(cursor.text()?)?;
+    Some((series, Exemplar { labels, value, time }))
+}
+
+/// Reads a `deletes` record: series, first and last moment.
+#[must_use]
+pub fn take_deletes(payload: &[u8]) -> Option<(Vec<SeriesId>, Millis, Millis)> {
+    let mut cursor = Cursor::new(payload);
+    let (mint, maxt) = (cursor.zigzag()?, cursor.zigzag()?);
+    let n = cursor.size().filter(|&n| n <= cursor.rest().len())?;
+    let mut last = 0_u64;
+    let mut next = || {
+        last = last.wrapping_add(cursor.zigzag()? as u64);
+        Some(SeriesId(last))
+    };
+    let ids = (0..n).map(|_| next()).collect::<Option<_>>()?;
+    Some((ids, mint, maxt))
+}
+
+/// Reads a `zeros` record.
+#[must_use]
+pub fn take_zeros(payload: &[u8]) -> Option<Vec<(SeriesId, Millis)>> {
+    take_list(payload, Chain::take)
+}
+
+/// Reads a `histograms` record.
+#[must_use]
+pub fn take_histograms(payload: &[u8]) -> Option<Vec<TimedHistogram>> {
+    take_list(payload, |chain, cursor| {
+        let (id, time) = chain.take(cursor)?;
+        Some((id, time, Arc::new(histograms::take(cursor)?)))
+    })
+}
+
+/// Reads an `exemplars` record.
+#[must_use]
+pub fn take_exemplars(payload: &[u8]) -> Option<Vec<(SeriesId, Exemplar)>> {
+    take_list(payload, |chain, cursor| {
+        let (id, time) = chain.take(cursor)?;
+        let value = f64::from_bits(cursor.u64()?);
+        let labels = Labels::from_encoded(cursor.text()?)?;
+        Some((id, Exemplar { labels, value, time }))
+    })
+}
+
+fn take_list<T>(payload: &[u8], mut take: impl FnMut(&mut Chain, &mut Cursor<'_>) -> Option<T>) -> Option<Vec<T>> {
+    let mut cursor = Cursor::new(payload);
+    let n = cursor.size().filter(|&n| n <= cursor.rest().len())?;
+    let mut chain = Chain::default();
+    (0..n).map(|_| take(&mut chain, &mut cursor)).collect()
+}
+
 /// The marker of a whole-number difference; no XOR has eight leading and other zero bytes at once.
 const WHOLE: u8 = 0xff;
 
-fn put_value(out: &mut Vec<u8>, last: u64, bits: u64) {
+pub(crate) fn put_value(out: &mut Vec<u8>, last: u64, bits: u64) {
     if let (Some(a), Some(b)) = (whole(last), whole(bits)) {
         out.push(WHOLE);
         put_zigzag(out, b - a);
@@ -170,7 +328,7 @@ fn put_value(out: &mut Vec<u8>, last: u64, bits: u64) {
     out.extend_from_slice(&bytes[usize::from(lead)..8 - usize::from(trail)]);
 }
 
-fn take_value(cursor: &mut Cursor<'_>, last: u64) -> Option<u64> {
+pub(crate) fn take_value(cursor: &mut Cursor<'_>, last: u64) -> Option<u64> {
     let tag = cursor.u8()?;
     if tag == WHOLE {
         let value = whole(last)?.checked_add(cursor.zigzag()?)?;
@@ -228,10 +386,49 @@ pub struct Scrape {
 #[derive(Debug, Default)]
 pub struct Reader {
     layouts: std::collections::HashMap<(u32, u8), Layout>,
+    share: Share,
+}
+
+/// The shards that one of several readers of the same log takes care of.
+#[derive(Debug, Clone, Copy)]
+pub struct Share {
+    /// Which reader it is.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Self { number: 0, of: 1 }
+    }
+}
+
+impl Share {
+    /// Whether it takes care of a shard.
+    #[must_use]
+    pub const fn has(self, shard: usize) -> bool {
+        shard % self.of == self.number
+    }
+
+    /// Whether it takes care of a series.
+    #[must_use]
+    pub const fn has_series(self, id: SeriesId) -> bool {
+        self.has((id.0 >> 56) as usize)
+    }
 }
 
 impl Reader {
-    /// The samples of a `scrape` or `changes` record; `None` when it leans on one that was not read.
+    /// A reader of the samples of some shards.
+    #[must_use]
+    pub fn of(share: Share) -> Self {
+        Self {
+            share,
+            ..Self::default()
+        }
+    }
+
+    /// The samples of its shards in a `scrape` or `changes` record; `None` when it leans on one that was not read.
     pub fn take(&mut self, kind: u8, payload: &[u8], into: &mut Scrape) -> Option<()> {
         let taken = self.read(kind, payload, into);
         if taken.is_none() {
@@ -246,11 +443,21 @@ impl Reader {
         into.target = u32::try_from(cursor.varint()?).ok()?;
         into.time = cursor.zigzag()?;
         let number = cursor.u8()?;
+        into.samples.clear();
         if kind == kind::SCRAPE {
-            let layout = take_layout(&mut cursor)?;
+            let mut layout = take_layout(&mut cursor)?;
+            layout.foreign = !layout.ids.iter().any(|&id| self.share.has_series(id));
+            if layout.foreign {
+                layout.ids = Vec::new();
+                layout.bits = Vec::new();
+            }
             self.layouts.insert((into.target, number), layout);
         }
+        let share = self.share;
         let layout = self.layouts.get_mut(&(into.target, number))?;
+        if layout.foreign {
+            return Some(());
+        }
         if kind == kind::CHANGES {
             let bitmap = cursor.take(layout.bits.len().div_ceil(8))?;
             for (i, last) in layout.bits.iter_mut().enumerate() {
@@ -260,8 +467,8 @@ impl Reader {
             }
         }
         let values = layout.bits.iter().map(|&bits| f64::from_bits(bits));
-        into.samples.clear();
-        into.samples.extend(layout.ids.iter().copied().zip(values));
+        let samples = layout.ids.iter().copied().zip(values);
+        into.samples.extend(samples.filter(|s| share.has_series(s.0)));
         Some(())
     }
 
@@ -340,10 +547,9 @@ mod tests {
                 .enumerate()
                 .map(|(i, v)| (SeriesId(i as u64 * 3), *v))
                 .collect();
-            let batch = Batch {
-                samples,
-                timed: Vec::new(),
-                ..Default::default()
+            let batch = Accepted {
+                samples: samples.into(),
+                ..Accepted::default()
             };
             let mut frames = Frames::new();
             layouts.put(

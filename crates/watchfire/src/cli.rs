@@ -60,6 +60,8 @@ pub enum Command {
     Format(FormatArgs),
     /// Run test files.
     Test(TestArgs),
+    /// Say of every alert whether it can fire, and if not, why.
+    Rules(crate::command::prove::RulesArgs),
 }
 
 /// Where to listen and keep data: the same for every process that stays.

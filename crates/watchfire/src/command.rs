@@ -5,6 +5,7 @@ mod collect;
 mod format;
 mod input;
 mod output;
+pub mod prove;
 mod query;
 mod test;
 
@@ -56,5 +57,6 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Query(args) => query::query(&args),
         Command::Format(args) => format::format(&args),
         Command::Test(args) => test::test(&args),
+        Command::Rules(args) => prove::rules(&args),
     }
 }

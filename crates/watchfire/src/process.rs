@@ -3,11 +3,12 @@
 mod agent;
 mod alerting;
 mod demo;
+mod events;
 mod hub;
 mod own_metrics;
 mod reload;
 mod settings;
-mod shipped;
+pub mod shipped;
 pub mod sources;
 mod store;
 

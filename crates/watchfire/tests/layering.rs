@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const ROWS: &[&[&str]] = &[
     &["watchfire"],
     &["web", "tui"],
-    &["scrape", "rules", "alerts", "remote"],
+    &["scrape", "rules", "prove", "alerts", "remote"],
     &["tsdb", "logdb", "blocks"],
     &["collect", "nvml", "tail", "sim"],
     &["promql", "logql", "template", "exposition", "config"],

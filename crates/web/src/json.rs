@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use model::{Labels, Millis, QueryOutcome, Sample, Value};
+use model::{Column, Histogram, Labels, Millis, QueryOutcome, Sample, Value};
 
 /// The body of a successful query.
 pub fn query_body(outcome: &QueryOutcome) -> String {
@@ -55,7 +55,7 @@ fn points(value: &Value) -> usize {
 
 fn put_value(out: &mut String, value: &Value) {
     match value {
-        Value::Scalar(sample) => put_sample(out, *sample),
+        Value::Scalar(sample) => put_number(out, sample.time, sample.value),
         Value::Text(time, text) => {
             out.push('[');
             put_time(out, *time);
@@ -67,8 +67,7 @@ fn put_value(out: &mut String, value: &Value) {
             out.push_str(&put_list(samples, |out, (labels, sample)| {
                 out.push_str(r#"{"metric":"#);
                 put_labels(out, labels);
-                out.push_str(r#","value":"#);
-                put_sample(out, *sample);
+                put_sample(out, sample);
                 out.push('}');
             }));
         }
@@ -76,14 +75,8 @@ fn put_value(out: &mut String, value: &Value) {
             out.push_str(&put_list(series, |out, (labels, column)| {
                 out.push_str(r#"{"metric":"#);
                 put_labels(out, labels);
-                out.push_str(r#","values":["#);
-                for (i, sample) in column.iter().enumerate() {
-                    if i > 0 {
-                        out.push(',');
-                    }
-                    put_sample(out, sample);
-                }
-                out.push_str("]}");
+                put_column(out, column);
+                out.push('}');
             }));
         }
     }
@@ -103,12 +96,83 @@ pub fn put_labels(out: &mut String, labels: &Labels) {
     out.push('}');
 }
 
-fn put_sample(out: &mut String, sample: Sample) {
+fn put_sample(out: &mut String, sample: &Sample) {
+    match &sample.histogram {
+        None => {
+            out.push_str(r#","value":"#);
+            put_number(out, sample.time, sample.value);
+        }
+        Some(histogram) => {
+            out.push_str(r#","histogram":"#);
+            put_native(out, sample.time, histogram);
+        }
+    }
+}
+
+/// The numbers of a column, then its histograms; what is empty is left out.
+fn put_column(out: &mut String, column: &Column) {
+    let places = |native: bool| (0..column.len()).filter(move |i| column.histogram(*i).is_some() == native);
+    for (i, place) in places(false).enumerate() {
+        out.push_str(if i == 0 { r#","values":["# } else { "," });
+        put_number(out, column.times[place], column.values[place]);
+    }
+    if places(false).next().is_some() {
+        out.push(']');
+    }
+    if column.histograms.is_empty() {
+        return;
+    }
+    let natives = places(true).filter_map(|i| Some((column.times[i], column.histogram(i)?)));
+    let mut any = false;
+    for (time, histogram) in natives {
+        out.push_str(if any { "," } else { r#","histograms":["# });
+        put_native(out, time, histogram);
+        any = true;
+    }
+    if any {
+        out.push(']');
+    }
+}
+
+fn put_number(out: &mut String, time: Millis, value: f64) {
     out.push('[');
-    put_time(out, sample.time);
+    put_time(out, time);
     out.push_str(",\"");
-    put_float(out, sample.value);
+    put_float(out, value);
     out.push_str("\"]");
+}
+
+/// A histogram: count, sum, and the buckets that are not empty, each with how its bounds count: 0 the upper
+/// one alone is included, 1 the lower one alone, 2 neither, 3 both.
+fn put_native(out: &mut String, time: Millis, histogram: &Histogram) {
+    out.push('[');
+    put_time(out, time);
+    out.push_str(r#",{"count":""#);
+    put_float(out, histogram.count);
+    out.push_str(r#"","sum":""#);
+    put_float(out, histogram.sum);
+    out.push('"');
+    let buckets = histogram.buckets();
+    for (i, bucket) in buckets.iter().filter(|b| b.count != 0.0).enumerate() {
+        out.push_str(if i == 0 { r#","buckets":["# } else { "," });
+        let bounds = match (bucket.lower_inclusive, bucket.upper_inclusive) {
+            (false, true) => "[0",
+            (true, false) => "[1",
+            (false, false) => "[2",
+            (true, true) => "[3",
+        };
+        out.push_str(bounds);
+        for number in [bucket.lower, bucket.upper, bucket.count] {
+            out.push_str(",\"");
+            put_float(out, number);
+            out.push('"');
+        }
+        out.push(']');
+    }
+    if buckets.iter().any(|b| b.count != 0.0) {
+        out.push(']');
+    }
+    out.push_str("}]");
 }
 
 /// Seconds with up to three decimals.
@@ -165,7 +229,8 @@ pub fn put_text(out: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Column;
+    use model::BucketSpan;
+    use std::sync::Arc;
 
     #[track_caller]
     fn check(value: Value, want: &str) {
@@ -182,7 +247,7 @@ mod tests {
     #[test]
     fn values_are_written_as_prometheus_writes_them() {
         check(
-            Value::Scalar(Sample { time: 1500, value: 1.0 }),
+            Value::Scalar(Sample::float(1500, 1.0)),
             r#""resultType":"scalar","result":[1.5,"1"]"#,
         );
         check(
@@ -191,13 +256,7 @@ mod tests {
         );
         let labels = Labels::from_pairs([("__name__", "up"), ("job", "x\\y")]);
         check(
-            Value::Vector(vec![(
-                labels.clone(),
-                Sample {
-                    time: 1_764_530_000_120,
-                    value: f64::INFINITY,
-                },
-            )]),
+            Value::Vector(vec![(labels.clone(), Sample::float(1_764_530_000_120, f64::INFINITY))]),
             r#""resultType":"vector","result":[{"metric":{"__name__":"up","job":"x\\y"},"value":[1764530000.12,"+Inf"]}]"#,
         );
         let mut column = Column::default();
@@ -207,6 +266,45 @@ mod tests {
         check(
             Value::Matrix(vec![(Labels::empty(), column)]),
             r#""resultType":"matrix","result":[{"metric":{},"values":[[-1.001,"1e-07"],[0,"-1e+21"],[0.007,"NaN"]]}]"#,
+        );
+    }
+
+    #[test]
+    fn native_histograms_are_written_as_prometheus_writes_them() {
+        let span = |offset, length| vec![BucketSpan { offset, length }];
+        let histogram = Arc::new(Histogram {
+            count: 11.5,
+            sum: -0.25,
+            zero_threshold: 0.001,
+            zero_count: 1.0,
+            positive_spans: span(0, 3),
+            positive_buckets: vec![1.0, 0.0, 2.0],
+            negative_spans: span(1, 1),
+            negative_buckets: vec![4.0],
+            ..Histogram::default()
+        });
+        let text = concat!(
+            r#"{"count":"11.5","sum":"-0.25","buckets":[[1,"-2","-1","4"],[3,"-0.001","0.001","1"],"#,
+            r#"[0,"0.5","1","1"],[0,"2","4","2"]]}"#
+        );
+        check(
+            Value::Vector(vec![(Labels::empty(), Sample::native(1000, Arc::clone(&histogram)))]),
+            &format!(r#""resultType":"vector","result":[{{"metric":{{}},"histogram":[1,{text}]}}]"#),
+        );
+        let mut column = Column::default();
+        column.push_histogram(0, histogram);
+        check(
+            Value::Matrix(vec![(Labels::empty(), column.clone())]),
+            &format!(r#""resultType":"matrix","result":[{{"metric":{{}},"histograms":[[0,{text}]]}}]"#),
+        );
+        column.push(1000, 2.0);
+        column.push_histogram(2000, Arc::new(Histogram::default()));
+        let empty = r#"{"count":"0","sum":"0"}"#;
+        check(
+            Value::Matrix(vec![(Labels::empty(), column)]),
+            &format!(
+                r#""resultType":"matrix","result":[{{"metric":{{}},"values":[[1,"2"]],"histograms":[[0,{text}],[2,{empty}]]}}]"#
+            ),
         );
     }
 }

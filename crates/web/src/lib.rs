@@ -8,6 +8,7 @@
 pub mod agent;
 mod api;
 mod error;
+pub mod events;
 mod guard;
 pub mod hub;
 mod json;
@@ -17,6 +18,7 @@ mod serve;
 mod work;
 
 pub use agent::{Agent, MetricsPage};
+pub use events::EventLog;
 pub use hub::{Hub, HubStatus};
 pub use serve::{ListenError, Site, listen, serve};
 

@@ -41,6 +41,8 @@ pub enum Op {
     },
     /// A name was changed.
     Rename(PathBuf, PathBuf),
+    /// A file got a second name.
+    Link(PathBuf, PathBuf),
     /// A file or folder was removed.
     Remove(PathBuf),
     /// A folder's names were synced.
@@ -245,6 +247,13 @@ impl Disk {
                 let (names, last) = self.parent(to)?;
                 names.insert(last, inode);
             }
+            Op::Link(from, to) => {
+                let inode = self.find(from)?;
+                let (names, last) = self.parent(to)?;
+                if names.insert(last, inode).is_some() {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
+            }
             Op::Remove(path) => {
                 let (names, last) = self.parent(path)?;
                 names.remove(&last).ok_or(io::ErrorKind::NotFound)?;
@@ -357,6 +366,11 @@ impl Vfs for MemFs {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let op = Op::Rename(from.to_path_buf(), to.to_path_buf());
+        self.disk().apply(op).map(drop)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let op = Op::Link(from.to_path_buf(), to.to_path_buf());
         self.disk().apply(op).map(drop)
     }
 

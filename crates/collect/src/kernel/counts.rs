@@ -58,6 +58,15 @@ impl<K: Ord + Clone> FirstSightZero<K> {
             .map(|(key, count)| (key.clone(), show(count)))
             .collect()
     }
+
+    /// The counters as they are, without the zero of a first sight; with `shown` the pages leave that zero out too.
+    pub fn now(&mut self, shown: bool) -> Vec<(K, f64)> {
+        let show = |(key, count): (&K, &mut Count)| {
+            count.is_shown |= shown;
+            (key.clone(), count.value)
+        };
+        self.counts.iter_mut().map(show).collect()
+    }
 }
 
 #[cfg(test)]

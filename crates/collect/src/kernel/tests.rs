@@ -95,8 +95,8 @@ fn a_kill_takes_its_constraint_and_cgroup_from_the_line_before() {
     kernel.message("Killed process 7 (python) total-vm:1kB, anon-rss:1kB", 1_002);
     kernel.message("Out of memory: Killed process 8 (java).", 2_000);
 
-    let _ = kernel.families();
-    let families = kernel.families();
+    let _ = kernel.families(Look::Page);
+    let families = kernel.families(Look::Page);
     let kills: Vec<_> = families[0]
         .metrics
         .iter()
@@ -112,8 +112,8 @@ fn names_of_victims_are_bounded() {
     for n in 0..OOM_SERIES_MAX + 20 {
         kernel.message(&format!("Out of memory: Killed process {n} (p{n})."), 0);
     }
-    let _ = kernel.families();
-    let families = kernel.families();
+    let _ = kernel.families(Look::Page);
+    let families = kernel.families(Look::Page);
     assert_eq!(families[0].metrics.len(), OOM_SERIES_MAX + 1);
     let other = families[0]
         .metrics
@@ -145,4 +145,38 @@ fn a_broken_table_is_refused_with_its_class() {
     assert!(error.starts_with("kernel_events.yml: class x: "), "{error}");
     assert!(Classifier::new("events: 3").is_err());
     assert!(XidCatalog::new("xids: [{code: 1}]").is_err());
+}
+
+#[test]
+fn a_listener_hears_of_each_count_once() {
+    let rung = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let kernel = kernel();
+    let mut heard = Heard::default();
+    let _ = kernel.changes(&mut heard, true);
+    let count = Arc::clone(&rung);
+    kernel.on_count(Arc::new(move |_| {
+        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }));
+    kernel.message("NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus.", 1_000);
+    assert!(rung.load(std::sync::atomic::Ordering::Relaxed) > 0);
+    let told = |changes: &[Change]| -> Vec<String> {
+        let mut out: Vec<String> = changes
+            .iter()
+            .map(|c| format!("{} {} {}", c.labels.name(), c.is_new, c.to))
+            .collect();
+        out.sort();
+        out
+    };
+    let first = kernel.changes(&mut heard, true);
+    assert_eq!(
+        told(&first),
+        [
+            "watchfire_gpu_xid_errors_total true 1",
+            "watchfire_kernel_events_total false 1"
+        ]
+    );
+    assert!(kernel.changes(&mut heard, true).is_empty());
+    // The page does not begin it at zero once more.
+    let page = kernel.xids().family();
+    assert!(page.metrics.iter().all(|m| m.value > 0.0), "{page:?}");
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use model::{Family, Kind, Millis};
 
 use super::counts::FirstSightZero;
+use super::tidings::Bell;
 use super::{PciAddress, XidCatalog, lock};
 
 /// Two sources tell of one error within this span, in milliseconds.
@@ -56,6 +57,7 @@ struct Inner {
     /// The last code of each GPU, as the driver told it.
     last: BTreeMap<PciAddress, u32>,
     driver_attached: bool,
+    bell: Option<Bell>,
 }
 
 #[derive(Default)]
@@ -76,6 +78,7 @@ impl XidCounts {
                 waiting: BTreeMap::new(),
                 last: BTreeMap::new(),
                 driver_attached: false,
+                bell: None,
             })),
         }
     }
@@ -114,6 +117,20 @@ impl XidCounts {
         }
         if !inner.waiting.entry(key).or_default().is_matched(source, time) {
             inner.counts.add(key, 1.0);
+            drop(inner);
+            self.ring(time);
+        }
+    }
+
+    pub(super) fn set_bell(&self, bell: Bell) {
+        lock(&self.inner).bell = Some(bell);
+    }
+
+    /// Says that something was counted.
+    pub(super) fn ring(&self, time: Millis) {
+        let bell = lock(&self.inner).bell.clone();
+        if let Some(bell) = bell {
+            bell(time);
         }
     }
 
@@ -130,6 +147,18 @@ impl XidCounts {
     }
 
     pub(super) fn family(&self) -> Family {
+        self.family_of(FirstSightZero::collect)
+    }
+
+    /// The counters as they are, for a listener ([`FirstSightZero::now`]).
+    pub(super) fn family_now(&self, shown: bool) -> Family {
+        self.family_of(|counts| counts.now(shown))
+    }
+
+    fn family_of(
+        &self,
+        look: impl FnOnce(&mut FirstSightZero<(PciAddress, u32)>) -> Vec<((PciAddress, u32), f64)>,
+    ) -> Family {
         let mut family = Family::new(
             "watchfire_gpu_xid_errors_total",
             Kind::Counter,
@@ -137,7 +166,7 @@ impl XidCounts {
              driver's events.",
         );
         let mut inner = lock(&self.inner);
-        for ((address, xid), count) in inner.counts.collect() {
+        for ((address, xid), count) in look(&mut inner.counts) {
             let known = inner.gpus.get(&address);
             let of = |field: fn(&GpuIdentity) -> &String| known.map(field).cloned().unwrap_or_default();
             family.push(

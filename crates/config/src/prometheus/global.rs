@@ -209,6 +209,17 @@ pub enum EscapingScheme {
 }
 
 impl EscapingScheme {
+    /// The word in the configuration and in an `Accept` header.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AllowUtf8 => "allow-utf-8",
+            Self::Underscores => "underscores",
+            Self::Dots => "dots",
+            Self::Values => "values",
+        }
+    }
+
     /// Takes `metric_name_escaping_scheme`; `None` when not written.
     pub(super) fn take(fields: &mut Fields<'_>) -> Result<Option<Self>> {
         let key = "metric_name_escaping_scheme";

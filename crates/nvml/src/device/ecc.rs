@@ -5,6 +5,7 @@
 use nvml_wrapper_sys::bindings as raw;
 
 use crate::device::Device;
+use crate::device::memory::structure_version;
 use crate::error::Error;
 use crate::sentinel::{known_u32, known_u64};
 use crate::symbol::symbol;
@@ -75,6 +76,50 @@ pub struct RemappedRows {
     pub pending: bool,
     /// Whether a replacement failed: the board is for the vendor.
     pub failure: bool,
+}
+
+/// Banks of memory by the spare rows they have left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemapHistogram {
+    /// Banks with all spare rows.
+    pub max: u32,
+    /// Banks with most.
+    pub high: u32,
+    /// Banks with some.
+    pub partial: u32,
+    /// Banks with few.
+    pub low: u32,
+    /// Banks with none: the next error there cannot be remapped.
+    pub none: u32,
+}
+
+/// SRAM errors by kind and place (Hopper and later): counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SramErrors {
+    /// Corrected, since the driver was loaded.
+    pub volatile_corrected: Option<u64>,
+    /// Not corrected, found by parity, since the driver was loaded.
+    pub volatile_parity: Option<u64>,
+    /// Not corrected, found by SEC-DED, since the driver was loaded.
+    pub volatile_secded: Option<u64>,
+    /// Corrected, over the board's life.
+    pub aggregate_corrected: Option<u64>,
+    /// Not corrected, found by parity, over the board's life.
+    pub aggregate_parity: Option<u64>,
+    /// Not corrected, found by SEC-DED, over the board's life.
+    pub aggregate_secded: Option<u64>,
+    /// Of the uncorrected ones over the board's life: in L2.
+    pub l2: Option<u64>,
+    /// In multiprocessors.
+    pub sm: Option<u64>,
+    /// In the PCIe unit.
+    pub pcie: Option<u64>,
+    /// In microcontrollers.
+    pub microcontroller: Option<u64>,
+    /// Elsewhere.
+    pub other: Option<u64>,
+    /// Whether there were so many that the board is for the vendor.
+    pub threshold_exceeded: bool,
 }
 
 impl EccCounter {
@@ -233,5 +278,69 @@ impl Device {
             failure: failure != 0,
         };
         Ok(symbol.outcome(code)?.then_some(rows))
+    }
+    /// Banks of memory by the spare rows they have left; `None` before Ampere.
+    ///
+    /// Source: `nvmlDeviceGetRowRemapperHistogram`.
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn remap_histogram(&self) -> Result<Option<RemapHistogram>, Error> {
+        let empty = raw::nvmlRowRemapperHistogramValues_t {
+            max: 0,
+            high: 0,
+            partial: 0,
+            low: 0,
+            none: 0,
+        };
+        let banks = symbol!(self.library, nvmlDeviceGetRowRemapperHistogram).read(self.handle, empty)?;
+        Ok(banks.map(|banks| RemapHistogram {
+            max: banks.max,
+            high: banks.high,
+            partial: banks.partial,
+            low: banks.low,
+            none: banks.none,
+        }))
+    }
+
+    /// SRAM errors by kind and place; `None` before Hopper and from drivers before 535.
+    ///
+    /// Source: `nvmlDeviceGetSramEccErrorStatus`.
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn sram_errors(&self) -> Result<Option<SramErrors>, Error> {
+        let empty = raw::nvmlEccSramErrorStatus_t {
+            version: structure_version::<raw::nvmlEccSramErrorStatus_v1_t>(1),
+            aggregateUncParity: 0,
+            aggregateUncSecDed: 0,
+            aggregateCor: 0,
+            volatileUncParity: 0,
+            volatileUncSecDed: 0,
+            volatileCor: 0,
+            aggregateUncBucketL2: 0,
+            aggregateUncBucketSm: 0,
+            aggregateUncBucketPcie: 0,
+            aggregateUncBucketMcu: 0,
+            aggregateUncBucketOther: 0,
+            bThresholdExceeded: 0,
+        };
+        let status = symbol!(self.library, nvmlDeviceGetSramEccErrorStatus).read(self.handle, empty)?;
+        Ok(status.map(|status| SramErrors {
+            volatile_corrected: known_u64(status.volatileCor),
+            volatile_parity: known_u64(status.volatileUncParity),
+            volatile_secded: known_u64(status.volatileUncSecDed),
+            aggregate_corrected: known_u64(status.aggregateCor),
+            aggregate_parity: known_u64(status.aggregateUncParity),
+            aggregate_secded: known_u64(status.aggregateUncSecDed),
+            l2: known_u64(status.aggregateUncBucketL2),
+            sm: known_u64(status.aggregateUncBucketSm),
+            pcie: known_u64(status.aggregateUncBucketPcie),
+            microcontroller: known_u64(status.aggregateUncBucketMcu),
+            other: known_u64(status.aggregateUncBucketOther),
+            threshold_exceeded: status.bThresholdExceeded != 0,
+        }))
     }
 }

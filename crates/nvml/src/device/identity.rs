@@ -24,6 +24,28 @@ pub struct PciInfo {
 }
 
 impl PciInfo {
+    pub(crate) const EMPTY: raw::nvmlPciInfo_t = raw::nvmlPciInfo_t {
+        busIdLegacy: [0; 16],
+        domain: 0,
+        bus: 0,
+        device: 0,
+        pciDeviceId: 0,
+        pciSubSystemId: 0,
+        busId: [0; 32],
+    };
+
+    pub(crate) fn new(info: &raw::nvmlPciInfo_t) -> Self {
+        Self {
+            bus_id: field_text(&info.busId)
+                .unwrap_or_else(|| format!("{:08X}:{:02X}:{:02X}.0", info.domain, info.bus, info.device)),
+            domain: info.domain,
+            bus: info.bus,
+            device: info.device,
+            device_id: info.pciDeviceId,
+            subsystem_id: info.pciSubSystemId,
+        }
+    }
+
     /// The address in the kernel's form, as in `/sys/bus/pci/devices`: `0000:1b:00.0`.
     #[must_use]
     pub fn kernel_address(&self) -> String {
@@ -99,25 +121,8 @@ impl Device {
     ///
     /// As every method.
     pub fn pci_info(&self) -> Result<Option<PciInfo>, Error> {
-        let empty = raw::nvmlPciInfo_t {
-            busIdLegacy: [0; 16],
-            domain: 0,
-            bus: 0,
-            device: 0,
-            pciDeviceId: 0,
-            pciSubSystemId: 0,
-            busId: [0; 32],
-        };
-        let info = symbol!(self.library, nvmlDeviceGetPciInfo_v3).read(self.handle, empty)?;
-        Ok(info.map(|info| PciInfo {
-            bus_id: field_text(&info.busId)
-                .unwrap_or_else(|| format!("{:08X}:{:02X}:{:02X}.0", info.domain, info.bus, info.device)),
-            domain: info.domain,
-            bus: info.bus,
-            device: info.device,
-            device_id: info.pciDeviceId,
-            subsystem_id: info.pciSubSystemId,
-        }))
+        let info = symbol!(self.library, nvmlDeviceGetPciInfo_v3).read(self.handle, PciInfo::EMPTY)?;
+        Ok(info.map(|info| PciInfo::new(&info)))
     }
 
     /// The board's serial number; `None` on consumer boards.
@@ -226,5 +231,67 @@ impl Device {
     /// As every method.
     pub fn compute_capability(&self) -> Result<Option<(i32, i32)>, Error> {
         symbol!(self.library, nvmlDeviceGetCudaComputeCapability).read_pair(self.handle, (0, 0))
+    }
+
+    /// The product family; `None` for one that the header gives no name.
+    ///
+    /// Source: `nvmlDeviceGetBrand`.
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn brand(&self) -> Result<Option<&'static str>, Error> {
+        let brand = symbol!(self.library, nvmlDeviceGetBrand).read(self.handle, 0)?;
+        Ok(brand.and_then(|brand| match brand {
+            raw::nvmlBrandType_enum_NVML_BRAND_QUADRO => Some("Quadro"),
+            raw::nvmlBrandType_enum_NVML_BRAND_TESLA => Some("Tesla"),
+            raw::nvmlBrandType_enum_NVML_BRAND_NVS => Some("NVS"),
+            raw::nvmlBrandType_enum_NVML_BRAND_GRID => Some("Grid"),
+            raw::nvmlBrandType_enum_NVML_BRAND_GEFORCE => Some("GeForce"),
+            raw::nvmlBrandType_enum_NVML_BRAND_TITAN => Some("Titan"),
+            raw::nvmlBrandType_enum_NVML_BRAND_QUADRO_RTX => Some("Quadro RTX"),
+            raw::nvmlBrandType_enum_NVML_BRAND_NVIDIA_RTX => Some("NVIDIA RTX"),
+            raw::nvmlBrandType_enum_NVML_BRAND_NVIDIA => Some("NVIDIA"),
+            raw::nvmlBrandType_enum_NVML_BRAND_GEFORCE_RTX => Some("GeForce RTX"),
+            raw::nvmlBrandType_enum_NVML_BRAND_TITAN_RTX => Some("Titan RTX"),
+            _ => None,
+        }))
+    }
+
+    /// The version of the firmware that runs the driver's resource manager (Turing and later); `None` where it is off.
+    ///
+    /// Source: `nvmlDeviceGetGspFirmwareVersion`.
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn gsp_firmware_version(&self) -> Result<Option<String>, Error> {
+        // The header promises no more than 0x40 bytes and takes no length.
+        let text = symbol!(self.library, nvmlDeviceGetGspFirmwareVersion).text_unbounded(self.handle)?;
+        Ok(text)
+    }
+
+    /// The module's number on its base board; `None` on boards with a slot of their own.
+    ///
+    /// Source: `nvmlDeviceGetModuleId`.
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn module_id(&self) -> Result<Option<u32>, Error> {
+        symbol!(self.library, nvmlDeviceGetModuleId).read(self.handle, 0)
+    }
+
+    /// The host's memory node nearest to it; `None` on machines with one.
+    ///
+    /// Source: `nvmlDeviceGetNumaNodeId`.
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn numa_node(&self) -> Result<Option<u32>, Error> {
+        Ok(symbol!(self.library, nvmlDeviceGetNumaNodeId)
+            .read(self.handle, 0)?
+            .and_then(crate::sentinel::known_u32))
     }
 }

@@ -5,16 +5,8 @@ use nvml_wrapper_sys::bindings as raw;
 use crate::device::Device;
 use crate::error::Error;
 use crate::field::FieldId;
-use crate::symbol::{Handle, symbol};
-
-/// Whether the GPU is cut into instances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MigMode {
-    /// Now.
-    pub current: bool,
-    /// After the next reset.
-    pub pending: bool,
-}
+use crate::sentinel::known_u64;
+use crate::symbol::symbol;
 
 /// Who may compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,74 +22,6 @@ pub enum ComputeMode {
 }
 
 impl Device {
-    /// Whether the GPU is cut into instances; `None` where it cannot be.
-    ///
-    /// Source: `nvmlDeviceGetMigMode`.
-    ///
-    /// # Errors
-    ///
-    /// As every method.
-    pub fn mig_mode(&self) -> Result<Option<MigMode>, Error> {
-        let modes = symbol!(self.library, nvmlDeviceGetMigMode).read_pair(self.handle, (0, 0))?;
-        Ok(modes.map(|(current, pending)| MigMode {
-            current: current != 0,
-            pending: pending != 0,
-        }))
-    }
-
-    /// The most MIG devices this GPU can be cut into; 0 or `None` where it cannot.
-    ///
-    /// Source: `nvmlDeviceGetMaxMigDeviceCount`.
-    ///
-    /// # Errors
-    ///
-    /// As every method.
-    pub fn mig_device_count_max(&self) -> Result<Option<u32>, Error> {
-        symbol!(self.library, nvmlDeviceGetMaxMigDeviceCount).read(self.handle, 0)
-    }
-
-    /// The MIG device at an index below [`mig_device_count_max`](Self::mig_device_count_max);
-    /// `None` where none is made.
-    ///
-    /// Source: `nvmlDeviceGetMigDeviceHandleByIndex`.
-    ///
-    /// # Errors
-    ///
-    /// As every method.
-    pub fn mig_device(&self, index: u32) -> Result<Option<Self>, Error> {
-        let symbol = symbol!(self.library, nvmlDeviceGetMigDeviceHandleByIndex);
-        match symbol.read_by(self.handle, index, std::ptr::null_mut()) {
-            Ok(handle) => Ok(handle.map(|handle| Self::new(self.library.clone(), Handle(handle), index))),
-            Err(Error::Unknown {
-                code: raw::nvmlReturn_enum_NVML_ERROR_NOT_FOUND,
-                ..
-            }) => Ok(None),
-            Err(err) => Err(err),
-        }
-    }
-
-    /// The id of the GPU instance that this MIG device is in; `None` for a whole GPU.
-    ///
-    /// Source: `nvmlDeviceGetGpuInstanceId`.
-    ///
-    /// # Errors
-    ///
-    /// As every method.
-    pub fn gpu_instance_id(&self) -> Result<Option<u32>, Error> {
-        symbol!(self.library, nvmlDeviceGetGpuInstanceId).read(self.handle, 0)
-    }
-
-    /// The id of the compute instance that this MIG device is; `None` for a whole GPU.
-    ///
-    /// Source: `nvmlDeviceGetComputeInstanceId`.
-    ///
-    /// # Errors
-    ///
-    /// As every method.
-    pub fn compute_instance_id(&self) -> Result<Option<u32>, Error> {
-        symbol!(self.library, nvmlDeviceGetComputeInstanceId).read(self.handle, 0)
-    }
-
     /// Whether the driver stays loaded without clients.
     ///
     /// Source: `nvmlDeviceGetPersistenceMode`.
@@ -141,5 +65,36 @@ impl Device {
         Ok(action
             .and_then(|action| u32::try_from(action).ok())
             .filter(|action| *action <= 16))
+    }
+
+    /// Whether the link to the processor beside it (NVLink-C2C) is on; `None` where there is no such link.
+    ///
+    /// Source: `nvmlDeviceGetC2cModeInfoV`.
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn c2c_enabled(&self) -> Result<Option<bool>, Error> {
+        let mode = symbol!(self.library, nvmlDeviceGetC2cModeInfoV)
+            .read(self.handle, raw::nvmlC2cModeInfo_v1_t { isC2cEnabled: 0 })?;
+        Ok(mode.map(|mode| mode.isC2cEnabled != 0))
+    }
+
+    /// Device memory that confidential computing protects, and the rest, in bytes; `None` where there is no such
+    /// thing.
+    ///
+    /// Source: `nvmlDeviceGetConfComputeMemSizeInfo`.
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn protected_memory(&self) -> Result<Option<(u64, u64)>, Error> {
+        let empty = raw::nvmlConfComputeMemSizeInfo_t {
+            protectedMemSizeKib: 0,
+            unprotectedMemSizeKib: 0,
+        };
+        let sizes = symbol!(self.library, nvmlDeviceGetConfComputeMemSizeInfo).read(self.handle, empty)?;
+        let bytes = |kib| known_u64(kib).and_then(|kib| kib.checked_mul(1024));
+        Ok(sizes.and_then(|sizes| Some((bytes(sizes.protectedMemSizeKib)?, bytes(sizes.unprotectedMemSizeKib)?))))
     }
 }

@@ -3,9 +3,10 @@
 use nvml_wrapper_sys::bindings as raw;
 
 use crate::device::Device;
+use crate::device::identity::PciInfo;
 use crate::error::Error;
 use crate::field::{FieldId, FieldValue};
-use crate::sentinel::known_u64;
+use crate::sentinel::{known_u32, known_u64};
 use crate::symbol::symbol;
 
 /// The errors of one link: counters. What a generation does not count is `None`.
@@ -36,6 +37,44 @@ pub struct NvLinkThroughput {
     pub raw_tx: Option<u64>,
     /// Received with protocol.
     pub raw_rx: Option<u64>,
+}
+
+/// What is at the other end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NvLinkRemote {
+    /// Another GPU.
+    Gpu,
+    /// A switch.
+    Switch,
+    /// A processor (POWER).
+    Processor,
+}
+
+/// The errors of one NVLink 5 link (Blackwell and later): counters. What a driver does not count is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NvLink5Errors {
+    /// Packets that were not well formed.
+    pub malformed: Option<u64>,
+    /// Packets dropped for want of room.
+    pub overrun: Option<u64>,
+    /// Packets received with any error.
+    pub received: Option<u64>,
+    /// Packets that the other side marked bad.
+    pub remote: Option<u64>,
+    /// Packets with header errors.
+    pub general: Option<u64>,
+    /// Times the errors passed the threshold.
+    pub integrity: Option<u64>,
+    /// Packets discarded instead of sent.
+    pub discarded: Option<u64>,
+    /// Recoveries that worked.
+    pub recovered: Option<u64>,
+    /// Recoveries that did not.
+    pub recovery_failed: Option<u64>,
+    /// Errors left after correction.
+    pub effective: Option<u64>,
+    /// Symbol errors.
+    pub symbol: Option<u64>,
 }
 
 /// The field scope that means all links together.
@@ -116,6 +155,104 @@ impl Device {
             data_rx: bytes(1),
             raw_tx: bytes(2),
             raw_rx: bytes(3),
+        })
+    }
+
+    /// The speed of a link, in MB/s; `None` where there is no such link or it is down.
+    ///
+    /// Source: field `NVML_FI_DEV_NVLINK_GET_SPEED`, else `NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON`.
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn nvlink_speed(&self, link: u32) -> Result<Option<u32>, Error> {
+        let ids = [FieldId::NVLINK_GET_SPEED.scope(link), FieldId::NVLINK_SPEED_MBPS_COMMON];
+        let values = self.field_values(&ids)?;
+        Ok(values
+            .iter()
+            .find_map(FieldValue::as_u64)
+            .and_then(|speed| u32::try_from(speed).ok())
+            .filter(|speed| *speed > 0))
+    }
+
+    /// The NVLink generation of a link: 4 on Hopper; `None` where there is no such link.
+    ///
+    /// Source: `nvmlDeviceGetNvLinkVersion`.
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn nvlink_version(&self, link: u32) -> Result<Option<u32>, Error> {
+        Ok(symbol!(self.library, nvmlDeviceGetNvLinkVersion)
+            .read_by(self.handle, link, 0)?
+            .and_then(known_u32))
+    }
+
+    /// What is at the other end of a link; `None` where there is nothing or nobody knows.
+    ///
+    /// Source: `nvmlDeviceGetNvLinkRemoteDeviceType`.
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn nvlink_remote(&self, link: u32) -> Result<Option<NvLinkRemote>, Error> {
+        let kind = symbol!(self.library, nvmlDeviceGetNvLinkRemoteDeviceType).read_by(self.handle, link, 0)?;
+        Ok(kind.and_then(|kind| match kind {
+            raw::nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_GPU => Some(NvLinkRemote::Gpu),
+            raw::nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_SWITCH => Some(NvLinkRemote::Switch),
+            raw::nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_IBMNPU => Some(NvLinkRemote::Processor),
+            _ => None,
+        }))
+    }
+
+    /// The PCI address of what is at the other end of a link.
+    ///
+    /// Source: `nvmlDeviceGetNvLinkRemotePciInfo_v2`.
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn nvlink_remote_pci(&self, link: u32) -> Result<Option<PciInfo>, Error> {
+        let info =
+            symbol!(self.library, nvmlDeviceGetNvLinkRemotePciInfo_v2).read_by(self.handle, link, PciInfo::EMPTY)?;
+        Ok(info.map(|info| PciInfo::new(&info)))
+    }
+
+    /// The errors of an NVLink 5 link; all `None` on older ones.
+    ///
+    /// Source: fields `NVML_FI_DEV_NVLINK_COUNT_*`.
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn nvlink5_errors(&self, link: u32) -> Result<NvLink5Errors, Error> {
+        let ids = [
+            FieldId::NVLINK_COUNT_MALFORMED_PACKET_ERRORS,
+            FieldId::NVLINK_COUNT_BUFFER_OVERRUN_ERRORS,
+            FieldId::NVLINK_COUNT_RCV_ERRORS,
+            FieldId::NVLINK_COUNT_RCV_REMOTE_ERRORS,
+            FieldId::NVLINK_COUNT_RCV_GENERAL_ERRORS,
+            FieldId::NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS,
+            FieldId::NVLINK_COUNT_XMIT_DISCARDS,
+            FieldId::NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS,
+            FieldId::NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS,
+            FieldId::NVLINK_COUNT_EFFECTIVE_ERRORS,
+            FieldId::NVLINK_COUNT_SYMBOL_ERRORS,
+        ];
+        let values = self.field_values(&ids.map(|id| id.scope(link)))?;
+        let count = |at: usize| values.get(at).and_then(FieldValue::as_u64);
+        Ok(NvLink5Errors {
+            malformed: count(0),
+            overrun: count(1),
+            received: count(2),
+            remote: count(3),
+            general: count(4),
+            integrity: count(5),
+            discarded: count(6),
+            recovered: count(7),
+            recovery_failed: count(8),
+            effective: count(9),
+            symbol: count(10),
         })
     }
 }

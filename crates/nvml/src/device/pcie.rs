@@ -4,6 +4,7 @@ use nvml_wrapper_sys::bindings as raw;
 
 use crate::device::Device;
 use crate::error::Error;
+use crate::field::{FieldId, FieldValue};
 use crate::sentinel::known_u32;
 use crate::symbol::symbol;
 
@@ -18,6 +19,33 @@ pub struct PcieLink {
     pub generation_max: Option<u32>,
     /// The most lanes of GPU and slot together.
     pub width_max: Option<u32>,
+}
+
+/// What went wrong on the PCIe link: counters since the driver was loaded. What a board does not count is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PcieErrors {
+    /// Corrected by the link itself.
+    pub correctable: Option<u64>,
+    /// Not corrected, the link goes on.
+    pub non_fatal: Option<u64>,
+    /// Not corrected, the link must be reset.
+    pub fatal: Option<u64>,
+    /// Refused packets, told by the other side.
+    pub naks_received: Option<u64>,
+    /// Refused packets, told to the other side.
+    pub naks_sent: Option<u64>,
+    /// Receiver errors.
+    pub receiver: Option<u64>,
+    /// Bad transaction packets.
+    pub bad_tlp: Option<u64>,
+    /// Bad link packets.
+    pub bad_dllp: Option<u64>,
+    /// Requests that the GPU does not support.
+    pub unsupported: Option<u64>,
+    /// Times the link left L0 for recovery.
+    pub recoveries: Option<u64>,
+    /// Times the replay counter rolled over.
+    pub replay_rollovers: Option<u64>,
 }
 
 /// The traffic of the last 20 milliseconds, in KiB per second.
@@ -73,6 +101,43 @@ impl Device {
         Ok(PcieThroughput {
             tx: direction(raw::nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_TX_BYTES)?.and_then(known_u32),
             rx: direction(raw::nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_RX_BYTES)?.and_then(known_u32),
+        })
+    }
+
+    /// What went wrong on the link, in one call.
+    ///
+    /// Source: fields `NVML_FI_DEV_PCIE_COUNT_*` and its siblings.
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn pcie_errors(&self) -> Result<PcieErrors, Error> {
+        let values = self.field_values(&[
+            FieldId::PCIE_COUNT_CORRECTABLE_ERRORS,
+            FieldId::PCIE_COUNT_NON_FATAL_ERROR,
+            FieldId::PCIE_COUNT_FATAL_ERROR,
+            FieldId::PCIE_COUNT_NAKS_RECEIVED,
+            FieldId::PCIE_COUNT_NAKS_SENT,
+            FieldId::PCIE_COUNT_RECEIVER_ERROR,
+            FieldId::PCIE_COUNT_BAD_TLP,
+            FieldId::PCIE_COUNT_BAD_DLLP,
+            FieldId::PCIE_COUNT_UNSUPPORTED_REQ,
+            FieldId::PCIE_L0_TO_RECOVERY_COUNTER,
+            FieldId::PCIE_REPLAY_ROLLOVER_COUNTER,
+        ])?;
+        let count = |at: usize| values.get(at).and_then(FieldValue::as_u64);
+        Ok(PcieErrors {
+            correctable: count(0),
+            non_fatal: count(1),
+            fatal: count(2),
+            naks_received: count(3),
+            naks_sent: count(4),
+            receiver: count(5),
+            bad_tlp: count(6),
+            bad_dllp: count(7),
+            unsupported: count(8),
+            recoveries: count(9),
+            replay_rollovers: count(10),
         })
     }
 }

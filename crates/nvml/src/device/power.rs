@@ -15,6 +15,46 @@ pub struct PowerLimitRange {
     pub max: u32,
 }
 
+/// What a power figure is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PowerScope {
+    /// The GPU, or the whole board where there is no module.
+    Gpu,
+    /// The module: GPU, its processor (Grace) and memory.
+    Module,
+    /// The device memory.
+    Memory,
+}
+
+impl PowerScope {
+    fn raw(self) -> u32 {
+        match self {
+            Self::Gpu => 0,
+            Self::Module => 1,
+            Self::Memory => 2,
+        }
+    }
+}
+
+/// Draw and limits of one scope, in milliwatts; what the board does not tell is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScopedPower {
+    /// Averaged over a second.
+    pub average: Option<u32>,
+    /// Of this moment.
+    pub instant: Option<u32>,
+    /// The limit in force.
+    pub limit_enforced: Option<u32>,
+    /// The limit that was set.
+    pub limit: Option<u32>,
+    /// The limit it starts with.
+    pub limit_default: Option<u32>,
+    /// The lowest settable limit.
+    pub limit_min: Option<u32>,
+    /// The highest settable limit.
+    pub limit_max: Option<u32>,
+}
+
 /// No board draws 100 kW; what says so is not a measurement (a lost GPU reads as all ones).
 const POWER_MW_MAX: u32 = 100_000_000;
 
@@ -118,5 +158,38 @@ impl Device {
         Ok(symbol!(self.library, nvmlDeviceGetTotalEnergyConsumption)
             .read(self.handle, 0)?
             .and_then(known_u64))
+    }
+
+    /// Draw and limits of a scope, in one call.
+    ///
+    /// Source: fields `NVML_FI_DEV_POWER_*` (driver 530 and later).
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn scoped_power(&self, scope: PowerScope) -> Result<ScopedPower, Error> {
+        let ids = [
+            FieldId::POWER_AVERAGE,
+            FieldId::POWER_INSTANT,
+            FieldId::POWER_CURRENT_LIMIT,
+            FieldId::POWER_REQUESTED_LIMIT,
+            FieldId::POWER_DEFAULT_LIMIT,
+            FieldId::POWER_MIN_LIMIT,
+            FieldId::POWER_MAX_LIMIT,
+        ];
+        let values = self.field_values(&ids.map(|id| id.scope(scope.raw())))?;
+        let milliwatts = |at: usize| {
+            let value = values.get(at).and_then(crate::FieldValue::as_u64);
+            value.and_then(|value| u32::try_from(value).ok()).and_then(known_power)
+        };
+        Ok(ScopedPower {
+            average: milliwatts(0),
+            instant: milliwatts(1),
+            limit_enforced: milliwatts(2),
+            limit: milliwatts(3),
+            limit_default: milliwatts(4),
+            limit_min: milliwatts(5),
+            limit_max: milliwatts(6),
+        })
     }
 }

@@ -142,4 +142,47 @@ impl Device {
         let speed = symbol!(self.library, nvmlDeviceGetFanSpeed).read(self.handle, 0)?;
         Ok(speed.and_then(known_u32).filter(|percent| *percent <= 250))
     }
+
+    /// How many fans the board has; 0 or `None` where the chassis cools it.
+    ///
+    /// Source: `nvmlDeviceGetNumFans`.
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn fan_count(&self) -> Result<Option<u32>, Error> {
+        let count = symbol!(self.library, nvmlDeviceGetNumFans).read(self.handle, 0)?;
+        Ok(count.filter(|count| *count <= 64))
+    }
+
+    /// The intended speed of one fan, in percent of the maximum.
+    ///
+    /// Source: `nvmlDeviceGetFanSpeed_v2`.
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn fan_speed_of(&self, fan: u32) -> Result<Option<u32>, Error> {
+        let speed = symbol!(self.library, nvmlDeviceGetFanSpeed_v2).read_by(self.handle, fan, 0)?;
+        Ok(speed.and_then(known_u32).filter(|percent| *percent <= 250))
+    }
+
+    /// How fast one fan turns, in revolutions per minute: measured, not asked for.
+    ///
+    /// Source: `nvmlDeviceGetFanSpeedRPM` (driver 565 and later).
+    ///
+    /// # Errors
+    ///
+    /// As every method.
+    pub fn fan_rpm(&self, fan: u32) -> Result<Option<u32>, Error> {
+        let empty = raw::nvmlFanSpeedInfo_t {
+            version: structure_version::<raw::nvmlFanSpeedInfo_v1_t>(1),
+            fan,
+            speed: 0,
+        };
+        let speed = symbol!(self.library, nvmlDeviceGetFanSpeedRPM).read(self.handle, empty)?;
+        Ok(speed
+            .and_then(|info| known_u32(info.speed))
+            .filter(|rpm| *rpm < 1_000_000))
+    }
 }

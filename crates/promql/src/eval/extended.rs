@@ -88,12 +88,7 @@ impl Evaluator<'_> {
 
     /// An instant selector under `smoothed`: values between samples are interpolated.
     pub(super) fn smoothed(&self, select: &Select, grid: Grid) -> Result<Vec<Series>, QueryError> {
-        let frame = Frame {
-            grid,
-            at: select.at,
-            offset: select.offset,
-            range: 0,
-        };
+        let frame = Frame::of(select, 0, grid);
         let wide = widened(&frame, self.lookback, true);
         let found = self.select(select, wide.bounds())?;
         self.over_columns(&found, &wide, |labels, column, _| {

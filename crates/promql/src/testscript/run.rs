@@ -7,6 +7,7 @@ use model::{Deadline, Labels, Matcher, Millis, QueryError, QueryOutcome, Value};
 use super::compare::{self, Verdict};
 use super::fixed;
 use super::mem::MemStore;
+use super::nhcb;
 use super::notation::{Point, SeriesLine};
 use super::script::{CommandKind, Eval, Moments, parse_script};
 use crate::ast::{Expr, ExprKind, Selector};
@@ -88,7 +89,6 @@ impl std::fmt::Display for Report {
     }
 }
 
-const NATIVE: &str = "native histograms";
 const START_TIMESTAMPS: &str = "start timestamps";
 
 /// The options that Prometheus' own scripts are written for: everything experimental is on, and names are
@@ -109,7 +109,6 @@ pub fn run(file: &str, script: &str, options: &EngineOptions) -> Report {
     let mut runner = Runner {
         engine: Engine::new(store.clone(), options.clone()),
         store,
-        native: Vec::new(),
         started: Vec::new(),
     };
     let mut report = Report::default();
@@ -149,8 +148,6 @@ pub fn run(file: &str, script: &str, options: &EngineOptions) -> Report {
 struct Runner {
     engine: Engine,
     store: Arc<MemStore>,
-    /// Series that hold native histograms.
-    native: Vec<Labels>,
     /// Series that have start timestamps.
     started: Vec<Labels>,
 }
@@ -158,7 +155,6 @@ struct Runner {
 impl Runner {
     fn clear(&mut self) {
         self.store.clear();
-        self.native.clear();
         self.started.clear();
     }
 
@@ -170,18 +166,22 @@ impl Runner {
             }
             for (i, point) in line.points.iter().enumerate() {
                 let time = step.saturating_mul(Millis::try_from(i).unwrap_or(Millis::MAX));
-                if let Point::Float(value) = point {
-                    self.store.add(&line.labels, time, *value);
+                match point {
+                    Point::Absent => {}
+                    Point::Float(value) => drop(self.store.add(&line.labels, time, *value)),
+                    Point::Histogram { histogram, .. } => {
+                        self.store.add_histogram(&line.labels, time, histogram);
+                    }
                 }
-            }
-            if line.points.contains(&Point::Histogram) {
-                self.native.push(line.labels.clone());
-            }
-            if with_nhcb {
-                self.native.extend(native_twin(&line.labels));
             }
             if start_timestamps {
                 self.started.push(line.labels.clone());
+            }
+        }
+        if with_nhcb {
+            for (labels, step_of, histogram) in nhcb::twins(series) {
+                let time = step.saturating_mul(Millis::try_from(step_of).unwrap_or(Millis::MAX));
+                self.store.add_histogram(&labels, time, &histogram);
             }
         }
     }
@@ -252,10 +252,6 @@ impl Runner {
 
     /// Why an evaluation need not hold: it deals in what is not here yet.
     fn excuse(&self, eval: &Eval) -> Option<&'static str> {
-        let native = |points: &Vec<Point>| points.contains(&Point::Histogram);
-        if eval.expect.series.iter().any(|(_, points)| native(points)) {
-            return Some(NATIVE);
-        }
         let expr = crate::parse(&eval.query).ok()?;
         let mut selectors = Vec::new();
         collect(&expr, &mut selectors);
@@ -263,9 +259,6 @@ impl Runner {
             let passes = |m: &Matcher| m.matches(labels.get(&m.name).unwrap_or(""));
             selectors.iter().any(|s| s.matchers.iter().all(passes))
         };
-        if self.native.iter().any(touches) {
-            return Some(NATIVE);
-        }
         self.started.iter().any(touches).then_some(START_TIMESTAMPS)
     }
 }
@@ -307,15 +300,6 @@ fn other_moments(at: Millis) -> Vec<Millis> {
     } else {
         vec![-10 * at, 0, at / 5, at, 10 * at]
     }
-}
-
-/// The series that `load_with_nhcb` makes of a classic histogram's.
-fn native_twin(labels: &Labels) -> Option<Labels> {
-    let name = labels.name();
-    let base = ["_bucket", "_count", "_sum"]
-        .iter()
-        .find_map(|suffix| name.strip_suffix(suffix))?;
-    Some(labels.without(&["le"]).with(model::METRIC_NAME, base))
 }
 
 /// The selectors of an expression.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use exposition::Format;
+use exposition::{Format, PageFormat};
 use model::{Labels, Millis};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -102,7 +102,7 @@ impl Loop {
     }
 
     /// A page with the seconds it took, and its format or the reason why there is none.
-    async fn fetch(&self) -> (Vec<u8>, f64, Result<Format, Error>) {
+    async fn fetch(&self) -> (Vec<u8>, f64, Result<PageFormat, Error>) {
         let _permit = self.shared.fetches.acquire().await;
         let (url, timeout) = {
             let status = lock(&self.state.status);
@@ -124,7 +124,7 @@ impl Loop {
         time: Millis,
         seconds: f64,
         page: Vec<u8>,
-        format: Result<Format, Error>,
+        format: Result<PageFormat, Error>,
         ingest: Option<Ingest>,
     ) -> Option<Ingest> {
         let mut ingest = ingest.unwrap_or_else(|| self.ingest());
@@ -177,7 +177,7 @@ fn next(moment: Millis, interval: Millis, now: Millis) -> Millis {
     moment + (missed + 1) * interval
 }
 
-async fn local(source: &PageSource, timeout: Millis, page: &mut Vec<u8>) -> Result<Format, Error> {
+async fn local(source: &PageSource, timeout: Millis, page: &mut Vec<u8>) -> Result<PageFormat, Error> {
     let source = Arc::clone(source);
     let made = tokio::task::spawn_blocking(move || source());
     let limit = Duration::from_millis(timeout.unsigned_abs());
@@ -190,7 +190,7 @@ async fn local(source: &PageSource, timeout: Millis, page: &mut Vec<u8>) -> Resu
             if page.is_empty() {
                 Err(Error::Empty)
             } else {
-                Ok(Format::Text)
+                Ok(Format::Text.into())
             }
         }
     }

@@ -14,6 +14,7 @@ use model::{Column, Labels, Millis};
 use super::CHUNKS_MAGIC;
 use super::columns::{ColumnMeta, ColumnsWriter};
 use crate::codec;
+use crate::column::extend;
 
 /// A chunk file that has reached this size is followed by another.
 const FILE_BYTES: usize = 512 << 20;
@@ -71,14 +72,30 @@ impl BlockWriter {
 
     /// Adds samples, later than those before, to the series at hand.
     pub fn samples(&mut self, column: &Column) {
+        if column.is_empty() {
+            return;
+        }
         let pieces = column.len().div_ceil(CHUNK_SAMPLES).max(1);
         let size = column.len().div_ceil(pieces).max(1);
-        for (times, values) in column.times.chunks(size).zip(column.values.chunks(size)) {
+        for start in (0..column.len()).step_by(size) {
+            let range = start..column.len().min(start + size);
             let mut bytes = Vec::new();
-            codec::encode(values, &mut bytes);
-            let number = self.columns.column(times);
+            if column.histograms.is_empty() {
+                codec::encode(&column.values[range.clone()], &mut bytes);
+            } else {
+                let mut part = Column::default();
+                extend(&mut part, column, range.clone());
+                codec::encode_column(&part, &mut bytes);
+            }
+            let number = self.columns.column(&column.times[range]);
             self.push(number, bytes);
         }
+    }
+
+    /// Adds samples that are a chunk already, later than those before, to the series at hand.
+    pub fn encoded(&mut self, times: &[Millis], bytes: &[u8]) {
+        let number = self.columns.column(times);
+        self.push(number, bytes.to_vec());
     }
 
     /// Adds a chunk of another block, later than those before, to the series at hand.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use model::{Appended, Appender, Batch, Labels, Millis, SeriesId, StoreError, TargetId};
 
 use super::{Db, Inner};
+use crate::changes::SETTLE;
 use crate::head::append::Windows;
 use crate::head::{Head, SHARDS};
 use crate::stats::Counters;
@@ -65,12 +66,16 @@ impl Inner {
         let _appending = read(&self.appending);
         // Batches of a target come one by one: their order in the log is their order in the head.
         let mut layouts = lock(&target.log);
-        let judged = self.head.judge(time, batch, windows);
-        let mut done = judged.refused;
-        let batch = judged.batch.as_ref().unwrap_or(batch);
-        if !batch.samples.is_empty() || !batch.timed.is_empty() {
-            self.log(&target, id, time, batch, &mut layouts);
-            self.head.apply(id, time, batch, &mut done);
+        let (accepted, mut done) = self.head.judge(time, batch, windows);
+        if !accepted.is_empty() {
+            self.log(&target, id, time, &accepted, &mut layouts);
+            let front = self.head.maxt();
+            let earliest = self.head.apply(id, time, &accepted, &mut done);
+            if let (Some(earliest), Some(front)) = (earliest, front)
+                && earliest < front.saturating_sub(SETTLE)
+            {
+                self.changes.note(earliest);
+            }
         }
         drop(layouts);
         self.counters.note(&done);

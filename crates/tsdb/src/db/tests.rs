@@ -6,9 +6,13 @@ use std::time::Duration;
 
 use blocks::vfs::Vfs as _;
 use blocks::vfs::mem::MemFs;
-use model::{Appended, Appender as _, Batch, Column, Labels, Matcher, Millis, Queryable as _, SeriesId, StoreError};
+use model::{
+    Appended, Appender as _, Batch, Column, Exemplar, ExemplarQueryable as _, Histogram, Labels, Matcher, Millis,
+    Queryable as _, SeriesId, StoreError,
+};
 
 use super::*;
+use crate::column::Value;
 
 const HOUR: Millis = 3600 * 1000;
 const START: Millis = 1_700_000_000_000 / crate::times::SPAN * crate::times::SPAN;
@@ -60,13 +64,47 @@ fn read_range(db: &Db, mint: Millis, maxt: Millis) -> Model {
         column.push(Millis::MIN, 5.0);
         stored.read(mint, maxt, &mut column).expect("read");
         assert!(column.times.is_sorted_by(|a, b| a < b), "times ascend");
-        let samples = column.iter().skip(1).map(|s| (s.time, s.value.to_bits()));
-        let samples: BTreeMap<Millis, u64> = samples.collect();
+        assert!(column.histograms.is_empty() || column.histograms.len() == column.len());
+        let samples: BTreeMap<Millis, u64> = (1..column.len())
+            .map(|i| (column.times[i], bits(&Value::at(&column, i))))
+            .collect();
         if !samples.is_empty() {
             model.insert(stored.labels().clone(), samples);
         }
     }
     model
+}
+
+/// A number that stands for a sample.
+fn bits(value: &Value) -> u64 {
+    match value {
+        Value::Float(value) => value.to_bits(),
+        Value::Histogram(histogram) => {
+            let mut bytes = Vec::new();
+            crate::codec::histograms::put(histogram, &mut bytes);
+            xxhash_rust::xxh3::xxh3_64(&bytes)
+        }
+    }
+}
+
+fn histogram(seed: u64) -> Arc<Histogram> {
+    let buckets = (seed % 4 + 1) as usize;
+    Arc::new(Histogram {
+        schema: 3,
+        zero_threshold: 0.001,
+        count: seed as f64,
+        sum: if seed.is_multiple_of(13) {
+            model::stale_nan()
+        } else {
+            seed as f64 / 8.0
+        },
+        positive_spans: vec![model::BucketSpan {
+            offset: 0,
+            length: buckets as u32,
+        }],
+        positive_buckets: vec![seed as f64; buckets],
+        ..Histogram::default()
+    })
 }
 
 #[track_caller]
@@ -132,11 +170,12 @@ impl Driver {
             done.accepted += part.accepted;
             done.duplicates += part.duplicates;
             done.too_old += part.too_old;
+            done.repeated += part.repeated;
             self.ids.retain(|_, id| !part.unknown.contains(id));
             left.retain(|(labels, _)| !self.ids.contains_key(labels));
         }
         assert!(left.is_empty(), "a series just resolved is known");
-        let refused = done.duplicates + done.too_old;
+        let refused = done.duplicates + done.too_old + done.repeated;
         assert_eq!(done.accepted + refused, samples.len() as u64);
         for (labels, value) in samples {
             let slot = self.model.entry(labels.clone()).or_default();
@@ -151,6 +190,39 @@ impl Driver {
             }
         }
         done
+    }
+
+    /// Appends one histogram, and notes whether it must now be there.
+    fn append_histogram(&mut self, labels: &Labels, time: Millis, histogram: &Arc<Histogram>, own: bool) -> Appended {
+        let target = self.db.target(&target(0));
+        for _ in 0..2 {
+            let id = self.id(labels);
+            let batch = Batch {
+                histograms: vec![(id, own.then_some(time), Arc::clone(histogram))],
+                ..Batch::default()
+            };
+            let done = self.db.append(target, time, &batch).expect("append");
+            if done.unknown.is_empty() {
+                if done.accepted > 0 {
+                    let stands_for = bits(&Value::Histogram(Arc::clone(histogram)));
+                    self.model.entry(labels.clone()).or_default().insert(time, stands_for);
+                }
+                return done;
+            }
+            self.ids.retain(|_, id| !done.unknown.contains(id));
+        }
+        panic!("a series just resolved is known");
+    }
+
+    /// Deletes, from the model too.
+    fn delete(&mut self, matchers: &[Matcher], mint: Millis, maxt: Millis) {
+        self.db.delete(matchers, mint, maxt).expect("delete");
+        for (labels, samples) in &mut self.model {
+            if matchers.iter().all(|m| m.matches(labels.get(&m.name).unwrap_or(""))) {
+                samples.retain(|t, _| !(mint..=maxt).contains(t));
+            }
+        }
+        self.model.retain(|_, samples| !samples.is_empty());
     }
 }
 
@@ -217,10 +289,16 @@ fn live(seed: u64, operations: usize) {
                 let value = value(&mut rng, 20);
                 driver.append(0, time, &[(labels, value)], true);
             }
-            76..80 => {
+            76 | 77 | 79 => {
                 let time = driver.now - rng.i64(0..15) * 60_000;
                 let sample = [(series(rng.usize(0..12)), 7.0)];
                 driver.append(rng.usize(0..3), time, &sample, false);
+            }
+            78 => {
+                let back = if rng.bool() { 0 } else { rng.i64(0..80) * 60_000 };
+                let (labels, time) = (series(rng.usize(15..19)), driver.now - back);
+                let own = rng.bool();
+                driver.append_histogram(&labels, time, &histogram(rng.u64(0..50)), own);
             }
             80..84 => {
                 // A second batch at the same time, as report series are.
@@ -228,7 +306,16 @@ fn live(seed: u64, operations: usize) {
                 driver.append(1, now, &[(series(12), 1.0)], false);
             }
             84..88 => driver.now += rng.i64(0..3) * HOUR / 2,
-            88..95 => driver.db.maintain(driver.now).expect("maintain"),
+            88..94 => driver.db.maintain(driver.now).expect("maintain"),
+            94 => {
+                let mint = driver.now - rng.i64(0..12 * HOUR);
+                let maxt = mint + rng.i64(0..3 * HOUR);
+                let name = format!("m{}", rng.u8(0..5));
+                driver.delete(&[Matcher::equal("__name__", &name)], mint, maxt);
+                if rng.bool() {
+                    driver.db.clean_tombstones().expect("clean");
+                }
+            }
             95..97 => {
                 if rng.bool() {
                     driver.db.close().expect("close");
@@ -592,6 +679,293 @@ fn duplicates_and_latecomers_are_counted() {
     );
     let values: Vec<u64> = contents(&db)[&series(0)].values().copied().collect();
     assert_eq!(values, [5.0, 3.0, 1.0].map(f64::to_bits));
+}
+
+#[test]
+fn a_sample_sent_twice_is_no_refusal() {
+    let db = open(options(&MemFs::new()));
+    let (target, id) = (db.target(&target(0)), db.series(&series(0)).unwrap());
+    let send = |time: Millis, batch: Batch| {
+        let done = db.append(target, time, &batch).unwrap();
+        (done.accepted, done.repeated, done.duplicates, done.too_old)
+    };
+    let scraped = |value| Batch {
+        samples: vec![(id, value)],
+        ..Batch::default()
+    };
+    let timed = |time, value| Batch {
+        timed: vec![(id, time, value)],
+        ..Batch::default()
+    };
+    let distribution = |h: &Arc<Histogram>| Batch {
+        histograms: vec![(id, None, Arc::clone(h))],
+        ..Batch::default()
+    };
+    assert_eq!(send(START, scraped(1.0)), (1, 0, 0, 0));
+    assert_eq!(send(START, scraped(1.0)), (0, 1, 0, 0));
+    assert_eq!(send(START, timed(START, 1.0)), (0, 1, 0, 0));
+    assert_eq!(send(START, scraped(2.0)), (0, 0, 1, 0));
+    assert_eq!(send(START, distribution(&histogram(1))), (0, 0, 1, 0));
+    assert_eq!(send(START + HOUR, distribution(&histogram(1))), (1, 0, 0, 0));
+    assert_eq!(send(START + HOUR, distribution(&histogram(1))), (0, 1, 0, 0));
+    assert_eq!(send(START + HOUR, distribution(&histogram(2))), (0, 0, 1, 0));
+    assert_eq!(send(START, scraped(1.0)), (0, 1, 0, 0), "even before the window");
+    assert_eq!(send(START - 2 * HOUR, timed(START - 2 * HOUR, 1.0)), (0, 0, 0, 1));
+    let stats = db.stats();
+    assert_eq!((stats.samples_repeated, stats.samples_duplicate), (4, 3));
+}
+
+/// A counter said to have begun at `created`, scraped at START + 60 s; what is then stored, relative to START.
+#[track_caller]
+fn check_created(before: &[Millis], created: Millis, distribution: bool, want: &[(Millis, f64)]) {
+    let fs = MemFs::new();
+    let db = open(options(&fs));
+    let (target, id) = (db.target(&target(0)), db.series(&series(0)).unwrap());
+    for &time in before {
+        let batch = Batch {
+            samples: vec![(id, 7.0)],
+            ..Batch::default()
+        };
+        db.append(target, START + time, &batch).unwrap();
+    }
+    let mut batch = Batch {
+        created: vec![(id, START + created)],
+        ..Batch::default()
+    };
+    if distribution {
+        batch.histograms.push((id, None, histogram(8)));
+    } else {
+        batch.samples.push((id, 1.0));
+    }
+    db.append(target, START + 60_000, &batch).unwrap();
+    // The next scrape says the same.
+    batch.created.clone_from(&vec![(id, START + created)]);
+    db.append(target, START + 75_000, &batch).unwrap();
+    let stored = |db: &Db| {
+        let mut column = Column::default();
+        let found = db.select(&[], Millis::MIN, Millis::MAX).unwrap();
+        found.series[0].read(Millis::MIN, Millis::MAX, &mut column).unwrap();
+        column.iter().map(|s| (s.time - START, s.value)).collect::<Vec<_>>()
+    };
+    assert_eq!(stored(&db), want);
+    let again = open(options(&fs.at(fs.op_count())));
+    assert_eq!(stored(&again), want, "after a restart");
+}
+
+#[test]
+fn a_counter_that_began_gets_a_zero() {
+    check_created(&[], 10_000, false, &[(10_000, 0.0), (60_000, 1.0), (75_000, 1.0)]);
+    check_created(&[], 10_000, true, &[(10_000, 0.0), (60_000, 1.0), (75_000, 1.0)]);
+    check_created(
+        &[0],
+        10_000,
+        false,
+        &[(0, 7.0), (10_000, 0.0), (60_000, 1.0), (75_000, 1.0)],
+    );
+}
+
+#[test]
+fn a_beginning_that_says_nothing_new_adds_nothing() {
+    check_created(&[10_000], 10_000, false, &[(10_000, 7.0), (60_000, 1.0), (75_000, 1.0)]);
+    check_created(&[20_000], 10_000, false, &[(20_000, 7.0), (60_000, 1.0), (75_000, 1.0)]);
+    check_created(&[], 60_000, false, &[(60_000, 1.0), (75_000, 1.0)]);
+    check_created(&[], 90_000, true, &[(60_000, 1.0), (75_000, 1.0)]);
+    check_created(&[], -2 * HOUR, false, &[(60_000, 1.0), (75_000, 1.0)]);
+}
+
+#[test]
+fn exemplars_are_found_by_series_and_time_and_survive_a_restart() {
+    let fs = MemFs::new();
+    let mut driver = Driver::new(open(options(&fs)), START);
+    let exemplar = |time: Millis, trace: &str| Exemplar {
+        labels: Labels::from_pairs([("trace_id", trace)]),
+        value: 0.25,
+        time,
+    };
+    for round in 0..4_i64 {
+        let time = START + round * 2 * HOUR;
+        let batch = Batch {
+            samples: (0..2).map(|s| (driver.id(&series(s)), round as f64)).collect(),
+            exemplars: vec![
+                (driver.id(&series(0)), exemplar(time, &format!("t{round}"))),
+                (driver.id(&series(1)), exemplar(time + 1, "same")),
+                (SeriesId(77 << 56), exemplar(time, "nobody")),
+            ],
+            ..Batch::default()
+        };
+        let target = driver.db.target(&target(0));
+        driver.db.append(target, time, &batch).unwrap();
+        // A cut leaves exemplars to the checkpoint.
+        driver.db.maintain(time).unwrap();
+    }
+    let found = |db: &Db, name: &str, mint: Millis, maxt: Millis| {
+        let found = db
+            .exemplars(&[vec![Matcher::equal("__name__", name)]], mint, maxt)
+            .unwrap();
+        found
+            .iter()
+            .map(|s| (s.labels.clone(), s.exemplars.len()))
+            .collect::<Vec<_>>()
+    };
+    driver.db.close().unwrap();
+    for db in [driver.db, open(options(&fs.at(fs.op_count())))] {
+        assert_eq!(found(&db, "m0", START, Millis::MAX), [(series(0), 4)]);
+        assert_eq!(found(&db, "m1", START + 1, START + 4 * HOUR), [(series(1), 2)]);
+        assert_eq!(found(&db, "m2", Millis::MIN, Millis::MAX), []);
+        assert_eq!(db.stats().exemplars, 8);
+    }
+}
+
+#[test]
+fn late_samples_are_told_to_those_who_keep_answers() {
+    let mut driver = Driver::new(open(options(&MemFs::new())), START);
+    for round in 0..100 {
+        driver.append(0, START + round * 15_000, &[(series(0), 1.0)], false);
+    }
+    let before = driver.db.revision();
+    assert_eq!(driver.db.settled(), START + 99 * 15_000 - 60_000);
+    assert_eq!(driver.db.changed_since(before), None);
+    driver.append(0, START + 98 * 15_000 + 1, &[(series(0), 1.0)], true);
+    assert_eq!(driver.db.changed_since(before), None, "that is the present");
+    driver.append(0, START + 50_001, &[(series(0), 1.0)], true);
+    driver.append(0, START + 500_001, &[(series(0), 1.0)], true);
+    assert_eq!(driver.db.changed_since(before), Some(START + 50_001));
+    assert_eq!(driver.db.changed_since(before + 1), Some(START + 500_001));
+    assert_eq!(driver.db.changed_since(driver.db.revision()), None);
+    // In order for its series, and yet behind what was asked about.
+    driver.append(0, START + 100_000, &[(series(3), 1.0)], false);
+    assert_eq!(driver.db.changed_since(before + 2), Some(START + 100_000));
+}
+
+/// Hours of minutes of two series, mostly in blocks.
+fn some_hours(fs: &MemFs) -> Driver {
+    let mut driver = Driver::new(open(options(fs)), START);
+    for round in 0..15 * 60_i64 {
+        driver.now = START + round * 60_000;
+        let samples = [(series(0), round as f64), (series(1), 1.0)];
+        driver.append(0, driver.now, &samples, false);
+        if round % 60 == 0 {
+            let now = driver.now;
+            driver.db.maintain(now).unwrap();
+        }
+    }
+    assert!(driver.db.stats().blocks > 1);
+    driver
+}
+
+#[test]
+fn what_is_deleted_stays_so_over_restarts_compaction_and_clean_up() {
+    let fs = MemFs::new();
+    let mut driver = some_hours(&fs);
+    let before = driver.db.revision();
+    driver.delete(&[Matcher::equal("gpu", "0")], START + HOUR, START + 3 * HOUR);
+    driver.delete(&[Matcher::equal("gpu", "1")], START + 7 * HOUR, Millis::MAX);
+    driver.delete(&[Matcher::equal("gpu", "nobody")], Millis::MIN, Millis::MAX);
+    assert_eq!(driver.db.changed_since(before), Some(START + HOUR));
+    assert_same(&contents(&driver.db), &driver.model);
+    let copy = open(options(&fs.at(fs.op_count())));
+    assert_same(&contents(&copy), &driver.model);
+    assert!(copy.clean_tombstones().unwrap() > 0);
+    assert_eq!(copy.clean_tombstones().unwrap(), 0);
+    assert_same(&contents(&copy), &driver.model);
+    let now = driver.now + 9 * HOUR;
+    driver.append(0, now, &[(series(0), 1.0)], false);
+    driver.db.maintain(now).unwrap();
+    assert_same(&contents(&driver.db), &driver.model);
+    assert!(
+        driver
+            .db
+            .select(&[Matcher::equal("gpu", "1")], START + 7 * HOUR, Millis::MAX)
+            .unwrap()
+            .series
+            .is_empty()
+    );
+    // Nothing is left of a block.
+    driver.delete(&[], Millis::MIN, Millis::MAX);
+    driver.db.clean_tombstones().unwrap();
+    assert_eq!(driver.db.stats().blocks, 0);
+    assert_same(&contents(&open(options(&fs.at(fs.op_count())))), &driver.model);
+    // Series go on after it.
+    driver.append(0, now + 60_000, &[(series(0), 1.0)], false);
+    assert_same(&contents(&driver.db), &driver.model);
+}
+
+#[test]
+fn a_crash_during_a_deletion_leaves_samples_whole_or_gone_and_one_after_it_changes_nothing() {
+    let fs = MemFs::new();
+    let opts = |fs: &MemFs| Options {
+        wal_sync: Duration::ZERO,
+        ..options(fs)
+    };
+    let mut driver = some_hours(&fs);
+    driver.db.close().unwrap();
+    driver.db = open(opts(&fs));
+    let (start, before) = (fs.op_count(), driver.model.clone());
+    driver.delete(&[Matcher::equal("gpu", "1")], START + HOUR, Millis::MAX);
+    let done = fs.op_count();
+    driver.db.clean_tombstones().unwrap();
+    for ops in start..=fs.op_count() {
+        for disk in [fs.at(ops), fs.at(ops).power_cut()] {
+            let db = open(options(&disk));
+            let least = &driver.model;
+            let most = if ops >= done { least } else { &before };
+            assert_between(&contents(&db), least, most, ops);
+            assert_eq!((db.stats().blocks_broken, db.stats().deletions_damaged), (0, 0));
+        }
+    }
+}
+
+#[test]
+fn a_damaged_list_of_deletions_is_set_aside_and_told() {
+    let fs = MemFs::new();
+    let mut driver = some_hours(&fs);
+    let before = contents(&driver.db);
+    let ulid = driver.db.inner.blocks()[0].meta.ulid.clone();
+    driver.delete(&[], START, START + HOUR);
+    driver.db.close().unwrap();
+    let dir = std::path::Path::new("data/blocks").join(ulid);
+    fs.edit(&dir.join("deletes"), |bytes| bytes[9] ^= 1).unwrap();
+    let db = open(options(&fs));
+    assert_eq!(db.stats().deletions_damaged, 1);
+    assert_same(&contents(&db), &before);
+    assert!(fs.exists(&dir.join("deletes.damaged")));
+}
+
+#[test]
+fn a_snapshot_is_a_store_of_its_own() {
+    let fs = MemFs::new();
+    let mut driver = some_hours(&fs);
+    let path = std::path::Path::new("data/snapshots/one");
+    driver.db.snapshot(path, true).unwrap();
+    driver
+        .db
+        .snapshot(std::path::Path::new("data/snapshots/blocks"), false)
+        .unwrap();
+    assert!(driver.db.snapshot(path, true).is_err(), "it is there already");
+    let model = driver.model.clone();
+    // What comes later does not reach it.
+    driver.delete(&[], Millis::MIN, Millis::MAX);
+    driver.db.clean_tombstones().unwrap();
+    let at = |dir: &str| Options {
+        dir: dir.into(),
+        ..options(&fs.power_cut())
+    };
+    let copy = open(at("data/snapshots/one"));
+    assert_same(&contents(&copy), &model);
+    assert_eq!(copy.stats().wal_corruptions, 0);
+    let blocks_alone = contents(&open(at("data/snapshots/blocks")));
+    assert!(!blocks_alone.is_empty());
+    assert_between(&blocks_alone, &Model::new(), &model, 0);
+}
+
+#[test]
+fn a_snapshot_on_a_full_disk_leaves_nothing_behind() {
+    let fs = MemFs::new();
+    let driver = some_hours(&fs);
+    fs.set_free(10);
+    let path = std::path::Path::new("data/one");
+    assert!(driver.db.snapshot(path, true).is_err());
+    assert!(!fs.exists(path) && !fs.exists(std::path::Path::new("data/one.tmp")));
 }
 
 #[test]

@@ -1,12 +1,15 @@
 //! The way in: judged first, then logged, then visible.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-use model::{Appended, Batch, Labels, Millis, SeriesId, TargetId};
+use model::{Appended, Batch, Exemplar, Histogram, Labels, Millis, ResetHint, SeriesId, TargetId};
 
 use super::series::{Series, Taken};
 use super::target::{Place, Targets};
 use super::{Head, SHARDS, make_id, split_id};
+use crate::column::Value;
 use crate::sync::write;
 
 /// How late a sample may come.
@@ -18,18 +21,51 @@ pub struct Windows {
     pub timed: Millis,
 }
 
-/// What a batch comes to before it is logged.
+/// What of a batch goes into the log and the head.
 #[derive(Debug, Default)]
-pub struct Judged {
-    /// The samples that will be taken; `None` when it is the whole batch.
-    pub batch: Option<Batch>,
-    /// Refusals so far.
-    pub refused: Appended,
+pub struct Accepted<'a> {
+    /// Zeros of counters that began.
+    pub zeros: Cow<'a, [(SeriesId, Millis)]>,
+    /// Samples at the batch's time.
+    pub samples: Cow<'a, [(SeriesId, f64)]>,
+    /// Samples with times of their own.
+    pub timed: Cow<'a, [(SeriesId, Millis, f64)]>,
+    /// Native histograms with their times.
+    pub histograms: Cow<'a, [TimedHistogram]>,
+    /// Examples of observations.
+    pub exemplars: Cow<'a, [(SeriesId, Exemplar)]>,
+}
+
+/// A native histogram of a series at a time.
+pub type TimedHistogram = (SeriesId, Millis, Arc<Histogram>);
+
+impl Accepted<'_> {
+    /// Whether there is nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.zeros.is_empty()
+            && self.samples.is_empty()
+            && self.timed.is_empty()
+            && self.histograms.is_empty()
+            && self.exemplars.is_empty()
+    }
+
+    /// The shards it meets, a bit each.
+    fn shards(&self) -> u64 {
+        let mut mask = 0;
+        let mut meet = |id: SeriesId| mask |= 1_u64 << (shard_number(id) & 63);
+        self.samples.iter().for_each(|s| meet(s.0));
+        self.timed.iter().for_each(|s| meet(s.0));
+        self.zeros.iter().for_each(|s| meet(s.0));
+        self.histograms.iter().for_each(|s| meet(s.0));
+        mask
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Take,
+    Repeated,
     Duplicate,
     TooOld,
     Unknown,
@@ -88,51 +124,89 @@ impl Head {
         done
     }
 
-    /// Says what of a batch can be taken. Series do not change by it.
+    /// Puts a series where a checkpoint says it was: its labels are symbols of the shard, and nobody else has them.
+    pub fn restore_row(&self, number: usize, place: (u32, u32), hash: u64, labels: Box<[(u32, u32)]>) {
+        let mut shard = self.shard_mut(number);
+        let before = shard.len();
+        shard.insert_symbols(place.0, place.1, hash, labels);
+        self.count_series(shard.len() as i64 - before as i64);
+    }
+
+    /// Says what of a batch can be taken; refusals are counted. Series do not change by it.
     #[must_use]
-    pub fn judge(&self, time: Millis, batch: &Batch, windows: Windows) -> Judged {
+    pub fn judge<'a>(&self, time: Millis, batch: &'a Batch, windows: Windows) -> (Accepted<'a>, Appended) {
         let floor = self.floor();
         let timed_floor = floor.max(self.maxt().map_or(floor, |maxt| maxt.saturating_sub(windows.timed)));
         let mut refused = Appended::default();
-        let scraped = |series: &Series, &(_, _): &(SeriesId, f64)| {
-            let oldest = floor.max(series.last.saturating_sub(windows.scraped));
-            self.verdict(series, time, if time > series.last { floor } else { oldest })
+        let scraped_floor = |series: &Series| {
+            if time > series.last {
+                floor
+            } else {
+                floor.max(series.last.saturating_sub(windows.scraped))
+            }
         };
-        let timed = |series: &Series, &(_, time, _): &(SeriesId, Millis, f64)| self.verdict(series, time, timed_floor);
-        let samples = self.filter(&batch.samples, |s| s.0, scraped, &mut refused);
-        let own = self.filter(&batch.timed, |s| s.0, timed, &mut refused);
-        if samples.is_none() && own.is_none() {
-            return Judged { batch: None, refused };
+        let scraped = |series: &Series, &(_, value): &(SeriesId, f64)| {
+            if time > series.last && time >= floor {
+                return Verdict::Take;
+            }
+            self.verdict(series, time, scraped_floor(series), &Value::Float(value))
+        };
+        let timed = |series: &Series, &(_, time, value): &(SeriesId, Millis, f64)| {
+            self.verdict(series, time, timed_floor, &Value::Float(value))
+        };
+        let mut accepted = Accepted {
+            samples: self.filter(&batch.samples, |s| s.0, scraped, &mut refused),
+            timed: self.filter(&batch.timed, |s| s.0, timed, &mut refused),
+            ..Accepted::default()
+        };
+        if !batch.histograms.is_empty() {
+            let own = |(_, own, histogram): &(SeriesId, Option<Millis>, Arc<Histogram>), series: &Series| match own {
+                Some(time) => self.verdict(series, *time, timed_floor, &Value::Histogram(Arc::clone(histogram))),
+                None => {
+                    let value = Value::Histogram(Arc::clone(histogram));
+                    self.verdict(series, time, scraped_floor(series), &value)
+                }
+            };
+            let kept = self.filter(&batch.histograms, |h| h.0, |s, h| own(h, s), &mut refused);
+            let timed =
+                |(id, own, h): &(SeriesId, Option<Millis>, Arc<Histogram>)| (*id, own.unwrap_or(time), Arc::clone(h));
+            accepted.histograms = kept.iter().map(timed).collect();
         }
-        let batch = Batch {
-            samples: samples.unwrap_or_else(|| batch.samples.clone()),
-            timed: own.unwrap_or_else(|| batch.timed.clone()),
-            ..Default::default()
-        };
-        Judged {
-            batch: Some(batch),
-            refused,
+        if !batch.created.is_empty() {
+            let oldest = floor.max(time.saturating_sub(windows.timed));
+            self.judge_created(time, batch, oldest, &mut accepted);
+        }
+        if !batch.exemplars.is_empty() {
+            let mut kept = batch.exemplars.clone();
+            kept.retain(|(id, exemplar)| {
+                let labels = self.labels(*id);
+                labels.is_some_and(|labels| self.exemplars.takes(&labels, exemplar))
+            });
+            accepted.exemplars = kept.into();
+        }
+        (accepted, refused)
+    }
+
+    fn verdict(&self, series: &Series, time: Millis, oldest: Millis, value: &Value) -> Verdict {
+        if time > series.last {
+            return if time < oldest { Verdict::TooOld } else { Verdict::Take };
+        }
+        match series.value_at(time, &self.targets) {
+            Some(have) if have.same(value) => Verdict::Repeated,
+            _ if time < oldest => Verdict::TooOld,
+            Some(_) => Verdict::Duplicate,
+            None => Verdict::Take,
         }
     }
 
-    fn verdict(&self, series: &Series, time: Millis, oldest: Millis) -> Verdict {
-        if time < oldest {
-            Verdict::TooOld
-        } else if time <= series.last && (time == series.last || series.has(time, &self.targets)) {
-            Verdict::Duplicate
-        } else {
-            Verdict::Take
-        }
-    }
-
-    /// The items to take; `None` when it is all of them.
-    fn filter<T: Clone>(
+    /// The items to take.
+    fn filter<'a, T: Clone>(
         &self,
-        items: &[T],
+        items: &'a [T],
         id: impl Fn(&T) -> SeriesId,
         judge: impl Fn(&Series, &T) -> Verdict,
         refused: &mut Appended,
-    ) -> Option<Vec<T>> {
+    ) -> Cow<'a, [T]> {
         let mut kept: Option<Vec<T>> = None;
         let mut at = 0;
         while at < items.len() {
@@ -152,6 +226,7 @@ impl Head {
                         }
                         continue;
                     }
+                    Verdict::Repeated => refused.repeated += 1,
                     Verdict::Duplicate => refused.duplicates += 1,
                     Verdict::TooOld => refused.too_old += 1,
                     Verdict::Unknown => refused.unknown.push(id(item)),
@@ -160,25 +235,86 @@ impl Head {
             }
             at += run;
         }
-        kept
+        kept.map_or(Cow::Borrowed(items), Cow::Owned)
     }
 
-    /// Makes a batch visible, all at once; counts go to `done`.
-    pub fn apply(&self, target: TargetId, time: Millis, batch: &Batch, done: &mut Appended) {
+    /// A counter that began after its series' last sample, and before the sample it came with, gets a zero there.
+    fn judge_created(&self, time: Millis, batch: &Batch, oldest: Millis, accepted: &mut Accepted<'_>) {
+        let mut wanted: Vec<(SeriesId, Millis)> = Vec::new();
+        self.each_read(
+            &batch.created,
+            |c| c.0,
+            |series, &(id, created)| {
+                if series.last < created && created >= oldest && !wanted.iter().any(|w| w.0 == id) {
+                    wanted.push((id, created));
+                }
+            },
+        );
+        if wanted.is_empty() {
+            return;
+        }
+        let own: HashMap<SeriesId, Millis> = batch.timed.iter().rev().map(|s| (s.0, s.1)).collect();
+        let distributions: HashMap<SeriesId, &TimedHistogram> =
+            accepted.histograms.iter().rev().map(|h| (h.0, h)).collect();
+        let mut zeros = Vec::new();
+        let mut empty: Vec<TimedHistogram> = Vec::new();
+        for (id, created) in wanted {
+            match distributions.get(&id) {
+                Some((_, time, histogram)) if created < *time => {
+                    empty.push((id, created, Arc::new(zero_like(histogram))));
+                }
+                None if created < own.get(&id).copied().unwrap_or(time) => zeros.push((id, created)),
+                _ => {}
+            }
+        }
+        accepted.zeros = zeros.into();
+        if !empty.is_empty() {
+            empty.extend(accepted.histograms.iter().cloned());
+            accepted.histograms = empty.into();
+        }
+    }
+
+    fn each_read<T>(&self, items: &[T], id: impl Fn(&T) -> SeriesId, mut visit: impl FnMut(&Series, &T)) {
+        let mut at = 0;
+        while at < items.len() {
+            let number = shard_number(id(&items[at]));
+            let run = items[at..].iter().take_while(|i| shard_number(id(i)) == number).count();
+            let shard = (number < SHARDS).then(|| self.shard(number));
+            for item in &items[at..at + run] {
+                let series = split_id(id(item)).and_then(|(_, generation, slot)| {
+                    let series = shard.as_ref()?.get(slot)?;
+                    (series.generation == generation).then_some(series)
+                });
+                if let Some(series) = series {
+                    visit(series, item);
+                }
+            }
+            at += run;
+        }
+    }
+
+    /// Makes a batch visible, all at once; counts go to `done`. Gives the earliest sample that came late or
+    /// behind the others.
+    pub fn apply(&self, target: TargetId, time: Millis, batch: &Accepted<'_>, done: &mut Appended) -> Option<Millis> {
+        let alone = batch.shards().count_ones() <= 1;
+        let _several = (!alone).then(|| write(&self.visible));
+        let _steady = alone.then(|| self.steady());
+        self.apply_unseen(target, time, batch, done)
+    }
+
+    /// The same where nobody reads: during a replay.
+    pub fn apply_unseen(
+        &self,
+        target: TargetId,
+        time: Millis,
+        batch: &Accepted<'_>,
+        done: &mut Appended,
+    ) -> Option<Millis> {
         let place = if batch.samples.is_empty() {
             None
         } else {
             self.targets.get(target).and_then(|t| t.place(time))
         };
-        let numbers: BTreeSet<usize> = batch
-            .samples
-            .iter()
-            .map(|s| shard_number(s.0))
-            .chain(batch.timed.iter().map(|s| shard_number(s.0)))
-            .collect();
-        let alone = numbers.len() <= 1;
-        let several = (!alone).then(|| write(&self.visible));
-        let steady = alone.then(|| self.steady());
         let (mut mint, mut maxt) = (Millis::MAX, Millis::MIN);
         let mut count = |taken: Option<Taken>, id, time: Millis| match taken {
             None => done.unknown.push(id),
@@ -191,6 +327,11 @@ impl Head {
             }
         };
         self.each(
+            &batch.zeros,
+            |s| s.0,
+            |series, &(id, time), targets| count(series.map(|s| s.push_zero(time, targets)), id, time),
+        );
+        self.each(
             &batch.samples,
             |s| s.0,
             |series, &(id, value), targets| {
@@ -202,14 +343,48 @@ impl Head {
             &batch.timed,
             |s| s.0,
             |series, &(id, time, value), targets| {
-                let taken = series.map(|s| s.push_timed(time, value, targets));
+                let taken = series.map(|s| s.push_timed(time, &Value::Float(value), targets));
                 count(taken, id, time);
             },
         );
-        drop((several, steady));
-        if mint <= maxt {
-            self.note_time(mint, maxt);
+        self.each(
+            &batch.histograms,
+            |s| s.0,
+            |series, (id, time, histogram), targets| {
+                let value = Value::Histogram(Arc::clone(histogram));
+                let taken = series.map(|s| s.push_timed(*time, &value, targets));
+                count(taken, *id, *time);
+            },
+        );
+        for (id, exemplar) in &*batch.exemplars {
+            if let Some(labels) = self.labels(*id) {
+                self.exemplars.push(&labels, exemplar);
+            }
         }
+        if mint > maxt {
+            return None;
+        }
+        self.note_time(mint, maxt);
+        Some(mint)
+    }
+
+    /// Takes the samples with `mint <= time <= maxt` out of these series; gives how many lost some, and how many.
+    pub fn delete(&self, ids: &[SeriesId], mint: Millis, maxt: Millis) -> (u64, u64) {
+        let (mut series_count, mut samples) = (0, 0);
+        self.each(
+            ids,
+            |id| *id,
+            |series, _, targets| {
+                let gone = series.map_or(0, |s| s.delete(mint, maxt, targets));
+                series_count += u64::from(gone > 0);
+                samples += gone as u64;
+            },
+        );
+        if !self.exemplars.is_empty() {
+            let labels = ids.iter().filter_map(|id| self.labels(*id)).collect();
+            self.exemplars.delete(&labels, mint, maxt);
+        }
+        (series_count, samples)
     }
 
     /// Visits the series of each item, taking each shard's lock once for a run of its items.
@@ -236,6 +411,17 @@ impl Head {
     }
 }
 
+/// The empty histogram that a histogram counter began with: by its nature a reset.
+fn zero_like(histogram: &Histogram) -> Histogram {
+    Histogram {
+        reset: ResetHint::Reset,
+        schema: histogram.schema,
+        zero_threshold: histogram.zero_threshold,
+        custom_values: histogram.custom_values.clone(),
+        ..Histogram::default()
+    }
+}
+
 fn push(
     series: &mut Series,
     target: TargetId,
@@ -246,7 +432,7 @@ fn push(
 ) -> Taken {
     match place {
         Some(place) => series.push_shared(target, place, time, value, targets),
-        None => series.push_timed(time, value, targets),
+        None => series.push_timed(time, &Value::Float(value), targets),
     }
 }
 

@@ -10,6 +10,7 @@ use model::{Column, Millis, TargetId};
 use super::snapshot::{PageCache, Run};
 use super::target::PAGE;
 use crate::codec::{self, Scratch};
+use crate::column::split_off;
 use crate::times::{self, span_start};
 
 /// An encoded run. There is one for every 120 samples of every series, so each byte counts.
@@ -58,17 +59,16 @@ impl Deref for Data {
     }
 }
 
+/// Samples of a run of its own timestamps.
+const RUN: usize = 4 * PAGE;
+
 /// Encodes samples as runs that each lie within one span.
 pub(super) fn by_span(mut column: Column) -> Vec<Sealed> {
     let mut runs = Vec::new();
     while let Some(&first) = column.times.first() {
         let end = span_start(first).saturating_add(times::SPAN);
-        let n = column.times.partition_point(|&t| t < end);
-        let later = Column {
-            times: column.times.split_off(n),
-            values: column.values.split_off(n),
-            ..Default::default()
-        };
+        let n = column.times.partition_point(|&t| t < end).min(RUN);
+        let later = split_off(&mut column, n);
         runs.push(Sealed::inline(&column));
         column = later;
     }
@@ -136,7 +136,7 @@ impl Sealed {
     pub fn inline(column: &Column) -> Self {
         let mut data = Vec::with_capacity(64);
         times::encode(&column.times, &mut data);
-        codec::encode(&column.values, &mut data);
+        codec::encode_column(column, &mut data);
         Self {
             first: column.times.first().copied().unwrap_or(Millis::MAX),
             target: INLINE,
@@ -182,6 +182,13 @@ impl Sealed {
         })
     }
 
+    /// The chunk of a run of whole pages; `None` for any other.
+    pub(super) fn chunk(&self) -> Option<&[u8]> {
+        (self.target != INLINE)
+            .then(|| self.data.strip_prefix(&[WHOLE_PAGES]))
+            .flatten()
+    }
+
     fn slot_end(&self) -> usize {
         let present = read_presence(&mut Cursor::new(&self.data)).unwrap_or_default();
         slots(present).last().map_or(0, |s| s + 1)
@@ -199,7 +206,7 @@ impl Sealed {
             let present = read_presence(&mut cursor)?;
             into.times.extend(slots(present).filter_map(|s| page.get(s).copied()));
         }
-        codec::decode(cursor.rest(), scratch, &mut into.values)
+        codec::decode_column(cursor.rest(), scratch, into)
     }
 
     /// Translates the log's number of a target.

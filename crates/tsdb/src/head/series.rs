@@ -12,6 +12,7 @@ use super::shared::Shared;
 use super::snapshot::{PageCache, Run, Snapshot};
 use super::target::{PAGE, Place, Targets};
 use crate::codec::Scratch;
+use crate::column::{Value, drop_front, insert, retain};
 use crate::times::span_start;
 
 /// See the module.
@@ -81,7 +82,7 @@ impl Series {
         targets: &Targets,
     ) -> Taken {
         if time <= self.last {
-            return self.push_late(time, value, targets);
+            return self.push_late(time, &Value::Float(value), targets);
         }
         self.last = time;
         match &mut self.tail {
@@ -90,7 +91,7 @@ impl Series {
             Tail::Shared(tail) if tail.target != target && tail.count() < PAGE / 4 => {
                 // Two targets write this series in turn: it keeps timestamps of its own from now on.
                 self.make_own(targets);
-                self.push_own(time, value, targets);
+                self.push_own(time, &Value::Float(value), targets);
             }
             _ => {
                 self.seal(targets);
@@ -101,7 +102,7 @@ impl Series {
     }
 
     /// Adds a sample with a timestamp of its own.
-    pub fn push_timed(&mut self, time: Millis, value: f64, targets: &Targets) -> Taken {
+    pub fn push_timed(&mut self, time: Millis, value: &Value, targets: &Targets) -> Taken {
         if time <= self.last {
             return self.push_late(time, value, targets);
         }
@@ -110,13 +111,26 @@ impl Series {
         Taken::InOrder
     }
 
-    fn push_own(&mut self, time: Millis, value: f64, targets: &Targets) {
+    /// Adds the zero of a counter that began at `time`, as a run of its own: the tail stays as small as it is.
+    pub fn push_zero(&mut self, time: Millis, targets: &Targets) -> Taken {
+        if time <= self.last {
+            return self.push_late(time, &Value::Float(0.0), targets);
+        }
+        self.last = time;
+        self.seal(targets);
+        let mut column = Column::default();
+        column.push(time, 0.0);
+        self.push_sealed(Sealed::inline(&column));
+        Taken::InOrder
+    }
+
+    fn push_own(&mut self, time: Millis, value: &Value, targets: &Targets) {
         match &mut self.tail {
-            Tail::Own(column) if own_takes(column, time) => column.push(time, value),
+            Tail::Own(column) if own_takes(column, time) => insert(column, column.len(), time, value),
             _ => {
                 self.seal(targets);
                 let mut column = Column::default();
-                column.push(time, value);
+                insert(&mut column, 0, time, value);
                 self.tail = Tail::Own(Box::new(column));
             }
         }
@@ -126,19 +140,18 @@ impl Series {
         if let Tail::Shared(shared) = &self.tail {
             let page = PageCache::new(targets).get(shared.target, shared.page, shared.end());
             let mut column = Column::default();
-            shared.decode(&page, &mut column);
+            shared.decode(&page, &mut Scratch::default(), &mut column);
             self.tail = Tail::Own(Box::new(column));
         }
     }
 
-    fn push_late(&mut self, time: Millis, value: f64, targets: &Targets) -> Taken {
+    fn push_late(&mut self, time: Millis, value: &Value, targets: &Targets) -> Taken {
         if time == self.last || self.has(time, targets) {
             return Taken::Duplicate;
         }
         let late = self.late.get_or_insert_default();
         let at = late.tail.times.partition_point(|&t| t < time);
-        late.tail.times.insert(at, time);
-        late.tail.values.insert(at, value);
+        insert(&mut late.tail, at, time, value);
         if late.tail.len() >= PAGE {
             late.seal();
         }
@@ -148,10 +161,16 @@ impl Series {
     /// Whether the timestamp has a value.
     #[must_use]
     pub fn has(&self, time: Millis, targets: &Targets) -> bool {
+        self.value_at(time, targets).is_some()
+    }
+
+    /// What the sample of this very time says; `None` when there is none.
+    #[must_use]
+    pub fn value_at(&self, time: Millis, targets: &Targets) -> Option<Value> {
         let mut column = Column::default();
         let snapshot = self.snapshot(time, time, &mut PageCache::new(targets));
         snapshot.read(time, time, &mut Scratch::default(), &mut column);
-        !column.is_empty()
+        (!column.is_empty()).then(|| Value::at(&column, 0))
     }
 
     /// Whether there is no sample.
@@ -185,13 +204,17 @@ impl Series {
     /// Encodes the tail and begins anew.
     fn seal(&mut self, targets: &Targets) {
         if let Some(sealed) = self.tail_sealed(targets) {
-            if self.sealed.len() == self.sealed.capacity() {
-                self.sealed.reserve_exact(2);
-            }
-            self.sealed.push(sealed);
+            self.push_sealed(sealed);
             self.join();
         }
         self.tail = Tail::Empty;
+    }
+
+    fn push_sealed(&mut self, sealed: Sealed) {
+        if self.sealed.len() == self.sealed.capacity() {
+            self.sealed.reserve_exact(2);
+        }
+        self.sealed.push(sealed);
     }
 
     /// Encodes the last four runs as one, when they are whole pages one after the other: a run has its costs.
@@ -274,6 +297,24 @@ impl Series {
         snapshot
     }
 
+    /// Takes the samples with `mint <= time <= maxt` out; gives how many there were. The rest is encoded anew.
+    pub fn delete(&mut self, mint: Millis, maxt: Millis, targets: &Targets) -> usize {
+        let mut all = Column::default();
+        let snapshot = self.snapshot(Millis::MIN, Millis::MAX, &mut PageCache::new(targets));
+        snapshot.read(Millis::MIN, Millis::MAX, &mut Scratch::default(), &mut all);
+        let before = all.len();
+        retain(&mut all, |t| !(mint..=maxt).contains(&t));
+        if all.len() == before {
+            return 0;
+        }
+        let gone = before - all.len();
+        self.last = all.times.last().copied().unwrap_or(Millis::MIN);
+        self.tail = Tail::Empty;
+        self.late = None;
+        self.sealed = by_span(all);
+        gone
+    }
+
     /// Forgets samples before `boundary`, the start of a span.
     pub fn trim(&mut self, boundary: Millis) {
         if self.sealed.first().is_some_and(|s| s.first < boundary) {
@@ -307,7 +348,6 @@ impl Late {
     fn trim(&mut self, boundary: Millis) {
         self.sealed.retain(|s| span_start(s.first) >= boundary);
         let gone = self.tail.times.partition_point(|&t| t < boundary);
-        self.tail.times.drain(..gone);
-        self.tail.values.drain(..gone);
+        drop_front(&mut self.tail, gone);
     }
 }

@@ -9,6 +9,7 @@ use super::sealed::{JOIN, Sealed};
 use super::shared::Shared;
 use super::target::Targets;
 use crate::codec::Scratch;
+use crate::column::{self, clip, merge};
 
 /// Pages of targets met during one selection, each copied once.
 #[derive(Debug)]
@@ -77,7 +78,7 @@ impl Run {
         whole.clear();
         match self {
             Self::Own(column) => return clip(column, mint, maxt, into),
-            Self::Tail(tail, page) => tail.decode(page, whole),
+            Self::Tail(tail, page) => tail.decode(page, scratch, whole),
             Self::Sealed(sealed, page) => {
                 let decoded = sealed.decode(page, scratch, whole);
                 // Encoded in this process, or read from a checkpoint whose checksum was right.
@@ -98,6 +99,15 @@ impl Snapshot {
         self.runs.is_empty() && self.late.is_empty()
     }
 
+    /// The timestamps and the chunk, where all there is, is one run that has the form of a chunk on disk.
+    #[must_use]
+    pub fn chunk(&self) -> Option<(&[Millis], &[u8])> {
+        match (self.runs.as_slice(), self.late.is_empty()) {
+            ([Run::Sealed(sealed, page)], true) => Some((page, sealed.chunk()?)),
+            _ => None,
+        }
+    }
+
     /// Adds the samples in `mint..=maxt` to `into`, in order of time; `into` must end before `mint`.
     pub fn read(&self, mint: Millis, maxt: Millis, scratch: &mut Scratch, into: &mut Column) {
         let mut whole = Column::default();
@@ -116,45 +126,6 @@ impl Snapshot {
             run.read(mint, maxt, scratch, &mut whole, &mut part);
             merge(&mut merged, &part);
         }
-        into.times.extend_from_slice(&merged.times);
-        into.values.extend_from_slice(&merged.values);
-    }
-}
-
-/// Adds the samples of `from` in `mint..=maxt` to `into`.
-pub fn clip(from: &Column, mint: Millis, maxt: Millis, into: &mut Column) {
-    let start = from.times.partition_point(|&t| t < mint);
-    let end = from.times.partition_point(|&t| t <= maxt);
-    if start < end {
-        into.times.extend_from_slice(&from.times[start..end]);
-        into.values.extend_from_slice(&from.values[start..end]);
-    }
-}
-
-/// Merges `other` into `column`, both in order; where both have a timestamp, `column` wins.
-pub fn merge(column: &mut Column, other: &Column) {
-    if other.is_empty() {
-        return;
-    }
-    if column.times.last().is_none_or(|l| *l < other.times[0]) {
-        column.times.extend_from_slice(&other.times);
-        column.values.extend_from_slice(&other.values);
-        return;
-    }
-    let have = std::mem::take(column);
-    let (mut i, mut j) = (0, 0);
-    while i < have.len() || j < other.len() {
-        let left = have.times.get(i).copied().unwrap_or(Millis::MAX);
-        let right = other.times.get(j).copied().unwrap_or(Millis::MAX);
-        if i < have.len() && (left <= right || j >= other.len()) {
-            column.push(left, have.values[i]);
-            i += 1;
-            if left == right && j < other.len() {
-                j += 1;
-            }
-        } else {
-            column.push(right, other.values[j]);
-            j += 1;
-        }
+        column::extend(into, &merged, 0..merged.len());
     }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use collect::page::Page;
-use web::{Agent, MetricsPage};
+use model::SystemClock;
+use web::{Agent, EventLog, MetricsPage};
 
-use super::settings;
 use super::sources::{GPU_INVENTORY, Sources};
+use super::{events, settings};
 use crate::cli::AgentArgs;
 
 /// Where an agent listens unless told: dcgm-exporter's port.
@@ -25,7 +26,10 @@ pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
         let sources = Arc::clone(&sources);
         Box::new(move || sources.page(page))
     };
+    let log = Arc::new(EventLog::new(Arc::new(SystemClock)));
+    let _desk = events::Desk::of_agent(&sources.kernel(), Arc::clone(&log))?;
     let agent = Agent {
+        events: log,
         all: page(Page::All),
         sources: BTreeMap::from([("gpu", page(Page::Gpu)), ("node", page(Page::Node))]),
     };

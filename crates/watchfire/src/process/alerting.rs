@@ -1,7 +1,12 @@
 //! The bridge from rules to alerts: neither knows the other.
 
+use std::collections::BTreeMap;
+
 use model::Millis;
 use rules::{AlertSink, AlertState, LoadedRule};
+
+/// The annotation of a firing alert whose data is missing: why nobody can say whether it still holds.
+const UNKNOWN: &str = "unknown";
 
 /// Hands what rules tell to the alert manager.
 pub struct Bridge {
@@ -28,10 +33,15 @@ impl Bridge {
             AlertState::Resolved => alert.resolved_at.unwrap_or(valid_until),
             AlertState::Pending | AlertState::Firing => valid_until,
         };
+        let mut annotations: BTreeMap<String, String> = alert.annotations.iter().cloned().collect();
+        if let Some(unknown) = &alert.unknown {
+            annotations.insert(UNKNOWN.to_owned(), unknown.reason.clone());
+        }
         alerts::Alert {
-            annotations: alert.annotations.iter().cloned().collect(),
+            annotations,
             ends_at: Some(ends_at),
             generator_url: generator.to_owned(),
+            urgent: alert.by_event,
             ..alerts::Alert::new(alert.labels.clone(), alert.fired_at.unwrap_or(alert.active_at))
         }
     }

@@ -17,6 +17,7 @@ use web::{Hub, HubStatus};
 
 use super::alerting::Bridge;
 use super::demo::Demo;
+use super::events::Desk;
 use super::reload::Reloads;
 use super::settings::{Loaded, Settings};
 use super::sources::{self, GPU_INVENTORY, LOCAL_JOBS, Sources};
@@ -125,6 +126,11 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         demo.play()?;
     }
     parts.apply(loaded).await?;
+    let desk = Desk::of_hub(parts.targets.clone(), Arc::clone(&parts.rules))?;
+    for machine in &parts.machines {
+        desk.listen(&machine.sources.kernel(), |page| (machine.labels)(page));
+    }
+    let streams = tokio::spawn(scrape::events::follow(parts.targets.clone(), desk.on_events()));
     tokio::spawn(reload_at_hangup(Arc::clone(&hub)));
     let workers = [
         repeat("rules", Arc::clone(&stopping), rules_turn(Arc::clone(&parts)))?,
@@ -135,6 +141,8 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
 
     let served = serving.await.context("the server's task ended early")?;
     stopping.store(true, Ordering::Release);
+    streams.abort();
+    drop(desk);
     parts.targets.stop().await;
     for worker in workers {
         // A panic in it was reported when it happened.

@@ -130,11 +130,15 @@ fn rule_json(status: &RuleStatus, with_alerts: bool) -> Value {
     let health = match (&status.last_error, status.last_evaluation) {
         (_, None) => "unknown",
         (Some(_), _) => "err",
+        (None, _) if !status.unknown.is_empty() => "unknown",
         (None, _) => "ok",
     };
     put("health", json!(health));
     if let Some(error) = &status.last_error {
         put("lastError", json!(error));
+    }
+    if !status.unknown.is_empty() {
+        put("unknown", json!(status.unknown));
     }
     put("evaluationTime", json!(status.duration.as_secs_f64()));
     put("lastEvaluation", json!(date(status.last_evaluation)));
@@ -173,6 +177,9 @@ fn alert_json(alert: &Alert) -> Option<Value> {
     });
     if let Some(since) = alert.keep_firing_since {
         out["keepFiringSince"] = json!(date(Some(since)));
+    }
+    if let Some(unknown) = &alert.unknown {
+        out["unknown"] = json!({"since": date(Some(unknown.since)), "reason": unknown.reason});
     }
     Some(out)
 }
