@@ -1,31 +1,39 @@
 //! The GPUs, in dcgm-exporter's words and our own.
 //!
-//! `data/gpu_fields.yml` says what is shown, an [`asker`] puts the [`question`]s to a GPU. The [`driver`] is asked by
-//! [`helper`] processes, or [`here`] where it is simulated. [`collector`] puts the answers on the page; what a helper sees
-//! between two pages goes into the [`ring`].
+//! `data/gpu_fields.yml` says what is shown, [`question`] asks the driver, a [`watcher`] thread stands by each GPU, and
+//! [`driver`] holds the library and finds it again after it was absent. [`collector`] puts the answers on the page.
 //!
-//! Absent: DCGM; any call that changes a GPU.
+//! Absent for now: driver calls in a process of their own (a thread that the driver never lets go stays until the end),
+//! MIG instances, DCGM, per-process figures.
 //!
 //! Invariant: one GPU that is lost or hangs takes away nothing from the others, and one field that a board lacks nothing
 //! from the other fields. A lost GPU has no readings, and `watchfire_gpu_up` 0 with the labels it had, which an
 //! [`inventory`] keeps over restarts.
 
 mod asker;
+mod boards;
 mod collector;
 mod driver;
 mod events;
 mod fault;
 mod field;
+mod health;
 pub mod helper;
 mod here;
 mod identity;
 mod inventory;
+mod names;
 mod occupants;
+mod owner;
+mod page;
 mod pci;
+mod process;
 mod question;
 mod reading;
 pub mod ring;
 mod sample;
+mod selection;
+mod smi;
 mod standing;
 mod throttle;
 mod watcher;
@@ -39,14 +47,18 @@ use model::Clock;
 
 use self::driver::Driver;
 use self::here::Here;
+
 use crate::kernel::{XidCatalog, XidCounts};
 use crate::page::Page;
 use crate::{Error, Paths, State, Worker};
 
 pub use collector::GpuCollector;
 pub use fault::{Fault, FaultKind};
-pub use field::{FIELDS, FieldTable};
+pub use field::{FIELDS, Field, FieldTable, LabelField, Meaning, Show};
 pub use helper::HelperCommand;
+pub use names::{Generation, HostLabel, Names};
+pub use process::PROCESSES_MAX;
+pub use selection::{Column, Selection};
 
 /// What the GPU collector needs to know.
 pub struct Options {
@@ -55,7 +67,13 @@ pub struct Options {
     /// The label `Hostname`.
     pub hostname: String,
     /// Which metrics are shown.
-    pub fields: FieldTable,
+    pub selection: Selection,
+    /// What the host's name is called on the lines of DCGM.
+    pub host_label: HostLabel,
+    /// The program that is asked where the library cannot be loaded; `None` for nobody.
+    pub nvidia_smi: Option<PathBuf>,
+    /// Processes of one GPU that have lines of their own.
+    pub processes_max: usize,
     /// How long a GPU may take to answer; the collector as a whole takes a second longer at most.
     pub deadline: Duration,
     /// How often the clock-event reasons are looked at between collections.
@@ -76,6 +94,33 @@ pub const DEADLINE: Duration = Duration::from_secs(3);
 
 /// How often the reasons are looked at by default.
 pub const TICK: Duration = Duration::from_secs(1);
+
+/// A capture of what `nvidia-smi` said, and how it is to be shown.
+pub struct CaptureOptions<'a> {
+    /// What it said: `-q -x`, `-q`, `--query-gpu`, the table, several of these under headings, or a complaint.
+    pub capture: &'a [u8],
+    /// Which of a capture's moments; the last by default.
+    pub moment: Option<&'a str>,
+    /// The host's name.
+    pub hostname: String,
+    /// Which metrics are shown.
+    pub selection: Selection,
+    /// What the host's name is called on the lines of DCGM.
+    pub host_label: HostLabel,
+}
+
+/// The GPU collector over a capture: one round, which shows it.
+///
+/// # Errors
+///
+/// [`Error::Data`]; the tables are tested. What cannot be read in the capture is a state on the page.
+pub fn capture_workers(options: CaptureOptions<'_>) -> Result<Vec<Worker>, Error> {
+    Ok(vec![Worker {
+        page: Page::Gpu,
+        deadline: Duration::from_secs(60),
+        collectors: vec![Box::new(collector::CaptureCollector::new(options)?)],
+    }])
+}
 
 /// Where the driver's library is loaded.
 #[derive(Debug, Clone, Default)]
@@ -117,33 +162,36 @@ impl Helpers {
 }
 
 /// The GPU collector, ready to run, with the driver's library in this process.
-#[must_use]
-pub fn workers(paths: &Paths, options: Options) -> Vec<Worker> {
+///
+/// # Errors
+///
+/// [`Error::Data`]; the tables are tested.
+pub fn workers(paths: &Paths, options: Options) -> Result<Vec<Worker>, Error> {
     let here = Here::new(
         options.library.clone(),
-        options.fields.words(),
+        options.selection.words(),
         options.tick,
         Arc::clone(&options.clock),
         options.xids.clone(),
     );
-    vec![worker(paths, Driver::Here(Box::new(here)), options)]
+    Ok(vec![worker(paths, Driver::Here(Box::new(here)), options)?])
 }
 
 /// The GPU collector, ready to run, and its helpers where the driver's library has such.
 ///
 /// # Errors
 ///
-/// [`Error::Thread`].
+/// [`Error::Thread`]; the tables are tested.
 pub fn start(paths: &Paths, options: Options, place: Place) -> Result<(Vec<Worker>, Option<Helpers>), Error> {
     let Place::Helper(sampling) = place else {
-        return Ok((workers(paths, options), None));
+        return Ok((workers(paths, options)?, None));
     };
     let interval_ms = u32::try_from(sampling.interval.as_millis()).unwrap_or(u32::MAX);
     let supervisor = helper::Supervisor::start(helper::Options {
         command: sampling.command,
         begin: helper::Begin {
             library: options.library.clone(),
-            words: options.fields.words(),
+            words: options.selection.words(),
             serves: helper::Serves::AllBut(Vec::new()),
             sample_ms: interval_ms,
         },
@@ -153,17 +201,17 @@ pub fn start(paths: &Paths, options: Options, place: Place) -> Result<(Vec<Worke
     });
     let supervisor = Arc::new(supervisor.map_err(Error::Thread)?);
     let driver = Driver::Helper(Arc::clone(&supervisor));
-    Ok((vec![worker(paths, driver, options)], Some(Helpers(supervisor))))
+    Ok((vec![worker(paths, driver, options)?], Some(Helpers(supervisor))))
 }
 
-fn worker(paths: &Paths, driver: Driver, options: Options) -> Worker {
+fn worker(paths: &Paths, driver: Driver, options: Options) -> Result<Worker, Error> {
     // The library itself may hang when it is loaded, and then nothing but this deadline ends the wait.
     let deadline = options.deadline + Duration::from_secs(1);
-    Worker {
+    Ok(Worker {
         page: Page::Gpu,
         deadline,
-        collectors: vec![Box::new(GpuCollector::new(paths, driver, options))],
-    }
+        collectors: vec![Box::new(GpuCollector::new(paths, driver, options)?)],
+    })
 }
 
 /// What a driver's error says of the collector as a whole.

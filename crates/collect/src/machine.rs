@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::{Clock, Family};
 
-use crate::gpu::{self, FIELDS, FieldTable};
+use crate::gpu::{self, FIELDS, FieldTable, HostLabel, Names, Selection};
 use crate::kernel::{self, Classifier, Kernel, PATTERNS, XidCatalog, XidCounts};
 use crate::page::Page;
 use crate::{Error, Paths, Runner, State, node};
@@ -17,6 +17,8 @@ pub struct Machine {
     pub kernel: Arc<Kernel>,
     /// Gives the pages.
     pub runner: Runner,
+    /// The processes that speak to the GPU driver, where it is not this one.
+    pub gpu_helpers: Option<gpu::Helpers>,
 }
 
 impl Machine {
@@ -24,6 +26,7 @@ impl Machine {
     ///
     /// `hostname` is the label `Hostname` of the GPU page; `labels` stand on every line (`simulated="true"`).
     /// `inventory` is the file that keeps which GPUs there are ([`gpu::Options::inventory`]).
+    /// `place` is where the GPU driver's library is loaded.
     /// Kernel messages are the caller's to read: [`Kernel::attached`] or [`Kernel::detached`], then [`Kernel::message`].
     ///
     /// # Errors
@@ -35,6 +38,7 @@ impl Machine {
         labels: Vec<(&'static str, String)>,
         clock: &Arc<dyn Clock>,
         inventory: Option<&Path>,
+        place: gpu::Place,
     ) -> Result<Self, Error> {
         let catalog = XidCatalog::embedded()?;
         let xids = XidCounts::new(&catalog);
@@ -42,7 +46,10 @@ impl Machine {
         let options = gpu::Options {
             library: paths.nvml_library.clone(),
             hostname: hostname.to_owned(),
-            fields: FieldTable::new(FIELDS)?.usual(),
+            selection: Selection::usual(&FieldTable::new(FIELDS)?, Names::default()),
+            host_label: HostLabel::default(),
+            nvidia_smi: None,
+            processes_max: gpu::PROCESSES_MAX,
             deadline: gpu::DEADLINE,
             tick: gpu::TICK,
             clock: Arc::clone(clock),
@@ -51,12 +58,14 @@ impl Machine {
             inventory: inventory.map(Path::to_owned),
         };
         let mut workers = node::workers(paths);
-        workers.extend(gpu::workers(paths, options));
+        let (gpu_workers, gpu_helpers) = gpu::start(paths, options, place)?;
+        workers.extend(gpu_workers);
         workers.extend(kernel::workers(&kernel));
         let runner = Runner::start(workers, Arc::clone(clock)).map_err(Error::Thread)?;
         Ok(Self {
             kernel,
             runner: runner.with_labels(labels),
+            gpu_helpers,
         })
     }
 

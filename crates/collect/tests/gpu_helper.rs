@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use collect::gpu::ring::{Column, RingReader, Wanted};
-use collect::gpu::{self, FIELDS, FieldTable, HelperCommand, Helpers, Place, Sampling};
+use collect::gpu::{self, FIELDS, FieldTable, HelperCommand, Helpers, HostLabel, Names, Place, Sampling, Selection};
 use collect::kernel::{self, Classifier, Kernel, PATTERNS, XidCatalog, XidCounts};
 use collect::page::Page;
 use collect::{Paths, Runner};
@@ -91,7 +91,10 @@ impl Server {
         let options = gpu::Options {
             library: paths.nvml_library.clone(),
             hostname: "node-a".to_owned(),
-            fields: FieldTable::new(FIELDS).expect("our own table").usual(),
+            selection: Selection::usual(&FieldTable::new(FIELDS).expect("our own table"), Names::default()),
+            host_label: HostLabel::default(),
+            nvidia_smi: None,
+            processes_max: gpu::PROCESSES_MAX,
             deadline: CALL,
             tick: gpu::TICK,
             clock: clock.clone(),
@@ -126,7 +129,7 @@ impl Server {
                 begun.elapsed() < PATIENCE,
                 "{what} did not come; there is {:?} {:?} {:?}",
                 states(&page),
-                family(&page, "watchfire_gpu_driver_up"),
+                family(&page, "watchfire_gpu_driver_state"),
                 family(&page, "watchfire_gpu_trouble"),
             );
             std::thread::sleep(Duration::from_millis(50));
@@ -206,7 +209,7 @@ fn is(page: &[Family], gpu: usize, state: &str) -> bool {
 }
 
 fn driver_state(page: &[Family]) -> Option<&str> {
-    family(page, "watchfire_gpu_driver_up")
+    family(page, "watchfire_gpu_driver_state")
         .first()
         .map(|m| label(m, "state"))
 }
@@ -260,8 +263,8 @@ fn a_helper_that_crashes_is_replaced() {
     std::thread::sleep(Duration::from_millis(20));
     kill_process(first, Signal::SEGV).expect("it lives");
     let page = server.until("the gap", |page| !all_ok(page));
-    let driver = &family(&page, "watchfire_gpu_driver_up")[0];
-    assert_eq!(label(driver, "state"), "crashed");
+    let driver = &family(&page, "watchfire_gpu_driver_state")[0];
+    assert_eq!(label(driver, "state"), "helper_crashed");
     assert!(label(driver, "reason").contains("SIGSEGV"), "{driver:?}");
     server.until("the new helper", all_ok);
     assert_ne!(server.pid(), first);
@@ -319,10 +322,8 @@ fn a_driver_that_comes_late_is_found() {
     let library = folder.path().join("libnvidia-ml.so.1");
     let server = Server::of(folder);
     let page = server.page();
-    assert!(
-        driver_state(&page).is_none(),
-        "a machine without driver and GPUs shows nothing"
-    );
+    assert_ne!(driver_state(&page), Some("ok"));
+    assert!(states(&page).is_empty());
     let made = library.with_extension("new");
     fs::copy(built_library(), &made).expect("the simulated library");
     fs::rename(&made, &library).expect("in place");
@@ -346,9 +347,10 @@ fn library_and_module_of_different_versions_are_told_and_outlived() {
     write_scenario(server.folder.path(), "", other);
     kill_process(server.pid(), Signal::KILL).expect("it lives");
     let page = server.until("the mismatch", |page| driver_state(page) == Some("version_mismatch"));
-    assert_eq!(
-        label(&family(&page, "watchfire_gpu_driver_up")[0], "reason"),
-        "the NVML library and the loaded kernel driver are of different versions"
+    let reason = label(&family(&page, "watchfire_gpu_driver_state")[0], "reason");
+    assert!(
+        reason.ends_with("the NVML library and the loaded kernel driver are of different versions"),
+        "{reason}"
     );
     let newer = |head: String| head.replace(before.as_deref().expect("a version"), "999.1.2");
     write_scenario(server.folder.path(), "", newer);
@@ -366,5 +368,5 @@ fn helpers_end_in_order_and_leave_nothing_behind() {
     server.helpers.stop();
     println!("{:?} to shut the library down", begun.elapsed());
     assert!(kill_process(helper, Signal::CONT).is_err(), "gone, and no zombie");
-    assert!(states(&server.page()).is_empty());
+    assert!(!states(&server.page()).contains(&"ok"));
 }

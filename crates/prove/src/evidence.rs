@@ -89,7 +89,11 @@ impl Evidence {
     /// A line is none of the format's: a scraper would refuse the page as a whole.
     pub fn add_page(&mut self, name: &str, page: &[u8]) -> Result<(), Error> {
         let is_openmetrics = page.trim_ascii_end().ends_with(b"# EOF");
-        let format = if is_openmetrics { Format::OpenMetrics } else { Format::Text };
+        let format = if is_openmetrics {
+            Format::OpenMetrics
+        } else {
+            Format::Text
+        };
         let number = self.pages.len();
         self.pages.push(name.to_owned());
         let failed = |source| Error::Page {
@@ -173,7 +177,9 @@ impl Evidence {
         if let Some(kind) = self.kinds.get(name) {
             return Some(*kind);
         }
-        let part = ["_bucket", "_count", "_sum"].iter().find_map(|end| name.strip_suffix(end));
+        let part = ["_bucket", "_count", "_sum"]
+            .iter()
+            .find_map(|end| name.strip_suffix(end));
         if let Some(Kind::Histogram | Kind::Summary) = part.and_then(|base| self.kinds.get(base)) {
             return Some(Kind::Counter);
         }
@@ -199,11 +205,16 @@ impl Evidence {
             if (value != 0.0 && value != 1.0) || series.labels.get(label).is_none() {
                 return false;
             }
-            let group = groups.entry((series.labels.without(&[label]), series.page)).or_default();
+            let group = groups
+                .entry((series.labels.without(&[label]), series.page))
+                .or_default();
             *group = (group.0 + 1, group.1 + value);
         }
         let values: HashSet<_> = known.iter().filter_map(|s| s.labels.get(label)).collect();
-        !groups.is_empty() && groups.values().all(|(count, sum)| *count >= 2 && *count == values.len() && *sum == 1.0)
+        !groups.is_empty()
+            && groups
+                .values()
+                .all(|(count, sum)| *count >= 2 && *count == values.len() && *sum == 1.0)
     }
 
     /// The existing name nearest to one that does not exist, if it is near enough to be meant.
@@ -243,7 +254,9 @@ mod tests {
 
     #[test]
     fn a_set_of_states_is_told_by_its_values() {
-        let states = page("s{u=\"a\",state=\"on\"} 1\ns{u=\"a\",state=\"off\"} 0\ns{u=\"b\",state=\"on\"} 0\ns{u=\"b\",state=\"off\"} 1\n");
+        let states = page(
+            "s{u=\"a\",state=\"on\"} 1\ns{u=\"a\",state=\"off\"} 0\ns{u=\"b\",state=\"on\"} 0\ns{u=\"b\",state=\"off\"} 1\n",
+        );
         assert!(states.is_state_set("s", "state"));
         assert!(!states.is_state_set("s", "u"));
         assert!(!page("s{u=\"a\",state=\"on\"} 1\n").is_state_set("s", "state"));
@@ -252,7 +265,10 @@ mod tests {
     #[test]
     fn a_colon_that_was_lost_and_a_slip_are_found() {
         let evidence = page("vllm:num_requests_waiting 1\nnode_vmstat_oom_kill 0\n");
-        assert_eq!(evidence.nearest("vllm_num_requests_waiting"), Some("vllm:num_requests_waiting"));
+        assert_eq!(
+            evidence.nearest("vllm_num_requests_waiting"),
+            Some("vllm:num_requests_waiting")
+        );
         assert_eq!(evidence.nearest("node_vmstat_oom_kil"), Some("node_vmstat_oom_kill"));
         assert_eq!(evidence.nearest("something_else"), None);
     }

@@ -13,8 +13,14 @@ use crate::interval::Interval;
 /// The shipped tables: name and text.
 const SHIPPED: &[(&str, &str)] = &[
     ("units.yml", include_str!("../../../data/exporters/units.yml")),
-    ("dcgm-exporter.yml", include_str!("../../../data/exporters/dcgm-exporter.yml")),
-    ("node_exporter.yml", include_str!("../../../data/exporters/node_exporter.yml")),
+    (
+        "dcgm-exporter.yml",
+        include_str!("../../../data/exporters/dcgm-exporter.yml"),
+    ),
+    (
+        "node_exporter.yml",
+        include_str!("../../../data/exporters/node_exporter.yml"),
+    ),
     ("watchfire.yml", include_str!("../../../data/exporters/watchfire.yml")),
     ("chassis.yml", include_str!("../../../data/exporters/chassis.yml")),
     ("containers.yml", include_str!("../../../data/exporters/containers.yml")),
@@ -148,7 +154,12 @@ impl Facts {
         if let Some(fact) = self.metric(name) {
             return self.units.get(fact.unit.as_ref()?);
         }
-        let by_end = [("_celsius", "celsius"), ("_info", "info"), ("_bytes", "bytes"), ("_watts", "watts")];
+        let by_end = [
+            ("_celsius", "celsius"),
+            ("_info", "info"),
+            ("_bytes", "bytes"),
+            ("_watts", "watts"),
+        ];
         let (_, unit) = by_end.iter().find(|(end, _)| name.ends_with(end))?;
         self.units.get(*unit)
     }
@@ -195,7 +206,10 @@ impl Facts {
     pub fn neighbours<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         let fact = self.metrics.get(name);
         fact.into_iter().flat_map(|fact| {
-            let limit = fact.limit.iter().flat_map(|(metric, _)| metric.split('+').map(str::trim));
+            let limit = fact
+                .limit
+                .iter()
+                .flat_map(|(metric, _)| metric.split('+').map(str::trim));
             limit.chain(fact.renamed.iter().map(|r| r.to.as_str()))
         })
     }
@@ -295,7 +309,10 @@ fn metric(node: &Node) -> Read<Vec<(String, MetricFact)>> {
         on_event: row.or("on_event", false)?,
     };
     row.finish()?;
-    Ok(name.split_whitespace().map(|name| (name.to_owned(), fact.clone())).collect())
+    Ok(name
+        .split_whitespace()
+        .map(|name| (name.to_owned(), fact.clone()))
+        .collect())
 }
 
 fn renames(row: &mut Fields<'_>) -> Read<Vec<Rename>> {
@@ -322,7 +339,10 @@ mod tests {
         assert!(facts.metrics.len() > 150, "{}", facts.metrics.len());
         for (name, fact) in &facts.metrics {
             let unit = fact.unit.as_ref();
-            assert!(unit.is_none_or(|unit| facts.units.contains_key(unit)), "{name}: {unit:?}");
+            assert!(
+                unit.is_none_or(|unit| facts.units.contains_key(unit)),
+                "{name}: {unit:?}"
+            );
         }
     }
 
@@ -338,7 +358,9 @@ mod tests {
 
     #[test]
     fn a_wrong_table_is_told_with_its_place() {
-        let error = Facts::default().add("x.yml", "units:\n  - { unit: a, wrods: b }\n").unwrap_err();
+        let error = Facts::default()
+            .add("x.yml", "units:\n  - { unit: a, wrods: b }\n")
+            .unwrap_err();
         assert!(error.to_string().starts_with("x.yml:2:"), "{error}");
     }
 }

@@ -80,9 +80,9 @@ impl Interval {
             BinaryOp::Add => Self::new(self.lo + other.lo, self.hi + other.hi),
             BinaryOp::Sub => Self::new(self.lo - other.hi, self.hi - other.lo),
             BinaryOp::Mul => self.corners(other, |a, b| if a == 0.0 || b == 0.0 { 0.0 } else { a * b }),
-            BinaryOp::Div if other.lo > 0.0 || other.hi < 0.0 => self.corners(other, |a, b| {
-                if b.is_infinite() { 0.0 } else { a / b }
-            }),
+            BinaryOp::Div if other.lo > 0.0 || other.hi < 0.0 => {
+                self.corners(other, |a, b| if b.is_infinite() { 0.0 } else { a / b })
+            }
             BinaryOp::Div if self.lo >= 0.0 && other.lo >= 0.0 => Self::POSITIVE,
             BinaryOp::Mod if other.lo > 0.0 && self.lo >= 0.0 => Self::new(0.0, other.hi.min(self.hi)),
             BinaryOp::Pow if self.lo >= 0.0 && other.lo >= 0.0 => Self::POSITIVE,
@@ -175,6 +175,11 @@ mod tests {
         check((0.0, 10.0), Div, (2.0, 5.0), Some((0.0, 5.0)));
         check((0.0, 10.0), Div, (0.0, 5.0), Some((0.0, f64::INFINITY)));
         check((-1.0, 10.0), Div, (0.0, 5.0), Some((f64::NEG_INFINITY, f64::INFINITY)));
-        check((0.0, f64::INFINITY), Mul, (0.0, f64::INFINITY), Some((0.0, f64::INFINITY)));
+        check(
+            (0.0, f64::INFINITY),
+            Mul,
+            (0.0, f64::INFINITY),
+            Some((0.0, f64::INFINITY)),
+        );
     }
 }

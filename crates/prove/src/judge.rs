@@ -120,7 +120,9 @@ impl Found {
 /// Adds what is not said yet.
 fn merge(into: &mut Vec<Reason>, more: Vec<Reason>) {
     for reason in more {
-        let is_new = !into.iter().any(|r| r.code == reason.code && r.message == reason.message);
+        let is_new = !into
+            .iter()
+            .any(|r| r.code == reason.code && r.message == reason.message);
         if is_new && into.len() < REASONS_MAX {
             into.push(reason);
         }
@@ -181,7 +183,13 @@ impl Judge<'_> {
         match self.eval(expr) {
             Operand::Vector(found) => found,
             Operand::Scalar(range, mut found) => {
-                found.lines = range.map(|range| Line { sure: true, ..Line::bare(range) }).into_iter().collect();
+                found.lines = range
+                    .map(|range| Line {
+                        sure: true,
+                        ..Line::bare(range)
+                    })
+                    .into_iter()
+                    .collect();
                 found
             }
             Operand::Text => Found::default(),

@@ -17,9 +17,36 @@ pub(crate) enum Text {
 
 /// Labels that a scrape may add to what a page shows.
 const ADDED_BY_SCRAPES: &[&str] = &[
-    "job", "instance", "cluster", "env", "environment", "host", "hostname", "Hostname", "node", "nodename", "namespace", "pod", "container",
-    "service", "endpoint", "region", "zone", "datacenter", "dc", "team", "tenant", "target", "app", "rack", "site", "customer", "severity",
-    "prometheus", "exported_job", "exported_instance",
+    "job",
+    "instance",
+    "cluster",
+    "env",
+    "environment",
+    "host",
+    "hostname",
+    "Hostname",
+    "node",
+    "nodename",
+    "namespace",
+    "pod",
+    "container",
+    "service",
+    "endpoint",
+    "region",
+    "zone",
+    "datacenter",
+    "dc",
+    "team",
+    "tenant",
+    "target",
+    "app",
+    "rack",
+    "site",
+    "customer",
+    "severity",
+    "prometheus",
+    "exported_job",
+    "exported_instance",
 ];
 
 /// Whether a scrape may add this label.
@@ -160,5 +187,8 @@ impl Line {
 
 /// Labels of a known series as texts.
 pub(crate) fn texts(labels: &Labels) -> Vec<(String, Text)> {
-    labels.iter().map(|(n, v)| (n.to_owned(), Text::Is(v.to_owned()))).collect()
+    labels
+        .iter()
+        .map(|(n, v)| (n.to_owned(), Text::Is(v.to_owned())))
+        .collect()
 }

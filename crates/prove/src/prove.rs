@@ -207,7 +207,11 @@ fn weigh(judge: &Judge<'_>, expr: &Expr) -> (Verdict, Vec<Reason>) {
     };
     let mut reasons = found.causes;
     if nothing_known && verdict == Verdict::Unknown {
-        reasons = vec![Reason::whole("no_evidence", "nothing is known to exist yet", "wait for the first scrapes")];
+        reasons = vec![Reason::whole(
+            "no_evidence",
+            "nothing is known to exist yet",
+            "wait for the first scrapes",
+        )];
     }
     reasons.append(&mut found.notes);
     (verdict, reasons)
@@ -239,7 +243,10 @@ fn gauge_like(judge: &Judge<'_>, expr: &Expr, found: &mut Found) {
         found.note(Reason::at(
             expr.span,
             "counter_as_gauge",
-            format!("`{}` is a counter: once above the threshold, the alert fires until the counter restarts", selector.name),
+            format!(
+                "`{}` is a counter: once above the threshold, the alert fires until the counter restarts",
+                selector.name
+            ),
             format!("use increase({}[…])", selector.name),
         ));
     }
@@ -271,7 +278,10 @@ fn beside(rules: &[&RuleText], at: usize) -> Vec<Reason> {
         } else if rule.name == other.name && rule.labels == other.labels && opposite(&rule.expr, &other.expr) {
             reasons.push(Reason::whole(
                 "contradictory",
-                format!("fires exactly when {} does not, under the same name and labels", place(other)),
+                format!(
+                    "fires exactly when {} does not, under the same name and labels",
+                    place(other)
+                ),
                 "give them other names, or keep one",
             ));
         }

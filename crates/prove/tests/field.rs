@@ -27,8 +27,16 @@ const HOST: &str = "# TYPE node_memory_MemAvailable_bytes gauge\nnode_memory_Mem
 
 /// Alerts that the article's text gives without a rule.
 const IN_THE_TEXT: &[(&str, &str, &str)] = &[
-    ("vllm:num_requests_waiting > 0 and DCGM_FI_DEV_GPU_UTIL < 90%", "cannot_fire", "does_not_parse"),
-    ("vllm:num_requests_waiting > 0 and DCGM_FI_DEV_GPU_UTIL < 90", "cannot_fire", "labels_never_match"),
+    (
+        "vllm:num_requests_waiting > 0 and DCGM_FI_DEV_GPU_UTIL < 90%",
+        "cannot_fire",
+        "does_not_parse",
+    ),
+    (
+        "vllm:num_requests_waiting > 0 and DCGM_FI_DEV_GPU_UTIL < 90",
+        "cannot_fire",
+        "labels_never_match",
+    ),
     (
         "vllm:num_requests_waiting > 0 and on (instance) max by (instance) (DCGM_FI_DEV_GPU_UTIL) < 90",
         "can_fire",
@@ -59,7 +67,9 @@ fn pages(corpora: &Path, dcgm: impl Fn(String) -> String) -> Evidence {
     let page = dcgm(support::read(&corpora.join("dcgm/pages/default-h100x8.prom")));
     evidence.add_page("dcgm", page.as_bytes()).unwrap();
     for path in ["node/fixtures/e2e-output.txt", "inference-metrics/vllm/v1-2026-02.prom"] {
-        evidence.add_page(path, &std::fs::read(corpora.join(path)).unwrap()).unwrap();
+        evidence
+            .add_page(path, &std::fs::read(corpora.join(path)).unwrap())
+            .unwrap();
     }
     evidence.add_page("host", HOST.as_bytes()).unwrap();
     evidence
@@ -80,7 +90,12 @@ fn the_published_rules_get_the_verdicts_found_by_hand() {
     let Some((rules, corpora)) = seed() else { return };
     let mut evidence = pages(&corpora, |page| page);
     // Memory stands on another page here than its total: they are of one host.
-    evidence.add_page("host", b"# TYPE node_memory_MemTotal_bytes gauge\nnode_memory_MemTotal_bytes 5e11\n").unwrap();
+    evidence
+        .add_page(
+            "host",
+            b"# TYPE node_memory_MemTotal_bytes gauge\nnode_memory_MemTotal_bytes 5e11\n",
+        )
+        .unwrap();
     let findings = support::judge(&rules, &evidence);
     assert_eq!(findings.len(), VERDICTS.len());
     for (finding, (alert, verdict, code)) in findings.iter().zip(VERDICTS) {
@@ -133,7 +148,8 @@ fn after_the_renames_of_4_9_every_gpu_rule_is_dead_and_the_new_name_is_told() {
     ]);
     let evidence = pages(&corpora, |page| {
         renames.iter().fold(page, |page, (old, new)| {
-            page.replace(&format!("{old} "), &format!("{new} ")).replace(&format!("{old}{{"), &format!("{new}{{"))
+            page.replace(&format!("{old} "), &format!("{new} "))
+                .replace(&format!("{old}{{"), &format!("{new}{{"))
         })
     });
     let findings = support::judge(&rules, &evidence);
@@ -141,15 +157,26 @@ fn after_the_renames_of_4_9_every_gpu_rule_is_dead_and_the_new_name_is_told() {
     assert_eq!(gpu.len(), 6);
     for finding in gpu {
         assert_eq!(finding.verdict, Verdict::CannotFire, "{finding:#?}");
-        let named = renames.iter().find(|(old, _)| finding.expr.contains(&format!("{old}[")) || finding.expr.contains(&format!("{old} ")));
+        let named = renames
+            .iter()
+            .find(|(old, _)| finding.expr.contains(&format!("{old}[")) || finding.expr.contains(&format!("{old} ")));
         if let Some((_, new)) = named {
-            let told = finding.reasons.iter().any(|r| r.mend.contains(new) && r.message.contains("4.9.0"));
+            let told = finding
+                .reasons
+                .iter()
+                .any(|r| r.mend.contains(new) && r.message.contains("4.9.0"));
             assert!(told, "{finding:#?}");
         }
     }
     let idle = findings.iter().find(|f| f.alert == "GPUIdleDuringWork").unwrap();
-    assert!(idle.reasons.iter().any(|r| r.mend.contains("bytes instead of MiB")), "{idle:#?}");
-    assert!(idle.reasons.iter().any(|r| r.mend.contains("a ratio of 0 to 1")), "{idle:#?}");
+    assert!(
+        idle.reasons.iter().any(|r| r.mend.contains("bytes instead of MiB")),
+        "{idle:#?}"
+    );
+    assert!(
+        idle.reasons.iter().any(|r| r.mend.contains("a ratio of 0 to 1")),
+        "{idle:#?}"
+    );
 }
 
 #[test]

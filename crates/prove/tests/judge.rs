@@ -106,12 +106,24 @@ fn values_keep_to_their_unit() {
     dead("avg by (gpu) (DCGM_FI_DEV_GPU_UTIL) > 200", "impossible_value");
     dead("avg_over_time(DCGM_FI_DEV_GPU_UTIL[5m]) > 200", "impossible_value");
     alive("sum(DCGM_FI_DEV_GPU_UTIL) > 200");
-    dead("node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes > 5", "impossible_value");
+    dead(
+        "node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes > 5",
+        "impossible_value",
+    );
     alive("node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes * 100 > 5");
-    dead("(node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes) / node_memory_MemTotal_bytes > 95", "impossible_value");
+    dead(
+        "(node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes) / node_memory_MemTotal_bytes > 95",
+        "impossible_value",
+    );
     alive("(node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes) / node_memory_MemTotal_bytes > .95");
-    dead("node_memory_MemAvailable_bytes > node_memory_MemTotal_bytes", "impossible_value");
-    dead("100 - avg(rate(node_cpu_seconds_total{mode=\"idle\"}[5m])) * 100 > 120", "impossible_value");
+    dead(
+        "node_memory_MemAvailable_bytes > node_memory_MemTotal_bytes",
+        "impossible_value",
+    );
+    dead(
+        "100 - avg(rate(node_cpu_seconds_total{mode=\"idle\"}[5m])) * 100 > 120",
+        "impossible_value",
+    );
     alive("100 - avg(rate(node_cpu_seconds_total{mode=\"idle\"}[5m])) * 100 > 90");
     dead("up == 2", "impossible_value");
     dead("up == 0.5", "impossible_value");
@@ -134,7 +146,10 @@ fn a_device_does_not_pass_its_own_limit() {
 fn buckets_bound_a_quantile() {
     alive("histogram_quantile(0.9, rate(lat_bucket[5m])) > 5");
     dead("histogram_quantile(0.9, rate(lat_bucket[5m])) > 10", "above_top_bucket");
-    dead("histogram_quantile(0.9, sum by (model) (rate(lat_bucket[5m]))) > 5", "le_missing");
+    dead(
+        "histogram_quantile(0.9, sum by (model) (rate(lat_bucket[5m]))) > 5",
+        "le_missing",
+    );
     alive("histogram_quantile(0.9, sum by (le, model) (rate(lat_bucket[5m]))) > 5");
     dead("histogram_quantile(0.9, rate(lat_sum[5m])) > 5", "le_missing");
 }
@@ -143,8 +158,15 @@ fn buckets_bound_a_quantile() {
 fn labels_must_be_there_and_meet() {
     dead("temp{gpux=\"0\"} > 5", "label_absent");
     dead("node_cpu_seconds_total{mode=\"Idle\"} > 5", "label_value_impossible");
-    dead("node_cpu_seconds_total{mode=\"sleeping\"} > 5", "label_value_impossible");
-    check("node_cpu_seconds_total{mode=\"iowait\"} > 5", "unknown", "label_value_unseen");
+    dead(
+        "node_cpu_seconds_total{mode=\"sleeping\"} > 5",
+        "label_value_impossible",
+    );
+    check(
+        "node_cpu_seconds_total{mode=\"iowait\"} > 5",
+        "unknown",
+        "label_value_unseen",
+    );
     check("errors_total{kind=\"b\"} > 5", "unknown", "label_value_unseen");
     alive("temp{job=\"dcgm\",instance=~\"a.*\"} > 5");
     dead("waiting > 0 and temp > 80", "labels_never_match");
@@ -210,7 +232,13 @@ groups:
     let findings = support::judge(&rules, &evidence);
     let told: Vec<_> = findings
         .iter()
-        .map(|f| (f.alert.as_str(), f.verdict.as_str(), f.reasons.first().map_or("", |r| r.code)))
+        .map(|f| {
+            (
+                f.alert.as_str(),
+                f.verdict.as_str(),
+                f.reasons.first().map_or("", |r| r.code),
+            )
+        })
         .collect();
     assert_eq!(
         told,

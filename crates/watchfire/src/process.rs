@@ -4,9 +4,11 @@ mod agent;
 mod alerting;
 mod demo;
 mod events;
+mod gpu_helper;
 mod hub;
 mod own_metrics;
 mod reload;
+mod ring;
 mod settings;
 pub mod shipped;
 pub mod sources;
@@ -26,6 +28,12 @@ const WORKER_THREADS: usize = 2;
 /// `watchfire agent`
 pub fn agent(args: AgentArgs) -> anyhow::Result<Outcome> {
     runtime()?.block_on(agent::run(args))?;
+    Ok(Outcome::Yes)
+}
+
+/// `watchfire gpu-helper`
+pub fn gpu_helper() -> anyhow::Result<Outcome> {
+    gpu_helper::run()?;
     Ok(Outcome::Yes)
 }
 

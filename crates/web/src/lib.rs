@@ -14,12 +14,14 @@ pub mod hub;
 mod json;
 mod page;
 mod params;
+pub mod ring;
 mod serve;
 mod work;
 
 pub use agent::{Agent, MetricsPage};
 pub use events::EventLog;
 pub use hub::{Hub, HubStatus};
+pub use ring::{Ring, RingQuery, RingRefusal};
 pub use serve::{ListenError, Site, listen, serve};
 
 #[cfg(test)]

@@ -1,18 +1,17 @@
-//! How it stands with the driver and with each GPU that does not answer; and what was seen between two pages.
+//! Versions of the driver, why a GPU does not answer, and what was seen between two pages.
 
 use model::{Family, Kind};
 
 use super::driver::Round;
-use super::fault::{Fault, FaultKind};
 use super::reading::{GpuState, Reading};
 use super::ring::{Spread, Spreads};
+use crate::Paths;
 use crate::source::Reader;
-use crate::{Error, Paths};
 
 /// Longer reasons are cut: they are labels.
 const REASON_CHARS_MAX: usize = 160;
 
-/// What is known of the driver apart from its library.
+/// What is told of the driver and its helpers besides the GPUs' own readings.
 pub struct Standing {
     /// Where the kernel module tells its version.
     module: std::path::PathBuf,
@@ -26,7 +25,7 @@ impl Standing {
     }
 
     /// Families of a driver that answers.
-    pub fn with(&self, round: &Round) -> Vec<Family> {
+    pub fn families(&self, round: &Round) -> Vec<Family> {
         let facts = &round.facts;
         let mut info = Family::new(
             "watchfire_gpu_driver_info",
@@ -42,7 +41,7 @@ impl Standing {
             ],
             1.0,
         );
-        let mut families = vec![driver_up(round.fault.as_ref()), info];
+        let mut families = vec![info];
         families.extend(between(&round.readings, &round.spreads));
         if let Some(helpers) = round.helpers {
             families.push(single(
@@ -61,19 +60,6 @@ impl Standing {
         families
     }
 
-    /// Families of a driver that does not answer; none on a machine that has neither driver nor GPU.
-    pub fn without(&self, errors: &[Error], is_gpu_machine: bool) -> Vec<Family> {
-        let fault = errors.iter().find_map(|error| match error {
-            Error::Driverless { source } => Some(source),
-            _ => None,
-        });
-        let is_nothing = |fault: &Fault| matches!(fault.kind, FaultKind::NoLibrary | FaultKind::Starting);
-        match fault {
-            Some(fault) if is_nothing(fault) && !is_gpu_machine => Vec::new(),
-            fault => vec![driver_up(Some(&fault.cloned().unwrap_or_else(unknown)))],
-        }
-    }
-
     /// The version of the kernel module that is loaded; empty where none tells.
     fn module_version(&self) -> String {
         let mut reader = Reader::default();
@@ -88,10 +74,6 @@ fn single(name: &str, kind: Kind, help: &str, value: f64) -> Family {
     family
 }
 
-fn unknown() -> Fault {
-    Fault::new(FaultKind::Other, "the driver did not answer")
-}
-
 /// `570.133.20` of `NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build …`.
 fn version_in(text: &str) -> &str {
     let line = text
@@ -100,20 +82,6 @@ fn version_in(text: &str) -> &str {
         .unwrap_or("");
     let is_version = |word: &&str| word.contains('.') && word.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     line.split_ascii_whitespace().find(is_version).unwrap_or("")
-}
-
-fn driver_up(fault: Option<&Fault>) -> Family {
-    let mut family = Family::new(
-        "watchfire_gpu_driver_up",
-        Kind::Gauge,
-        "Whether the driver answers; the state says how it stands with it (ok, absent, not_loaded, version_mismatch, \
-         denied, hung, unloaded, crashed, starting, failed).",
-    );
-    let state = fault.map_or("ok", |fault| fault.kind.as_str());
-    let reason = fault.map_or_else(String::new, |fault| cut(&fault.text));
-    let labels = vec![("state", state.to_owned()), ("reason", reason)];
-    family.push(labels, f64::from(u8::from(fault.is_none())));
-    family
 }
 
 /// Why each GPU that does not answer does not.
@@ -203,20 +171,5 @@ mod tests {
         ] {
             assert_eq!(version_in(text), want);
         }
-    }
-
-    #[test]
-    fn a_machine_without_driver_and_gpus_shows_nothing() {
-        let standing = Standing::new(&Paths::default());
-        let error = |kind| {
-            vec![Error::Driverless {
-                source: Fault::new(kind, "no"),
-            }]
-        };
-        assert!(standing.without(&error(FaultKind::NoLibrary), false).is_empty());
-        assert_eq!(standing.without(&error(FaultKind::NoLibrary), true).len(), 1);
-        let mismatch = standing.without(&error(FaultKind::VersionMismatch), false);
-        assert_eq!(mismatch[0].metrics[0].labels[0].1, "version_mismatch");
-        assert_eq!(mismatch[0].metrics[0].value.to_bits(), 0.0_f64.to_bits());
     }
 }

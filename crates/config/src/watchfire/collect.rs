@@ -53,10 +53,24 @@ pub struct Paths {
 }
 
 /// How GPUs are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GpuConfig {
     /// Which generation of dcgm-exporter's names.
     pub names: GpuNames,
+    /// How often power, clocks, utilisation and temperature are sampled, in milliseconds.
+    pub sample_interval: Millis,
+}
+
+/// How often GPUs are sampled unless told.
+const SAMPLE_INTERVAL: Millis = 1_000;
+
+impl Default for GpuConfig {
+    fn default() -> Self {
+        Self {
+            names: GpuNames::default(),
+            sample_interval: SAMPLE_INTERVAL,
+        }
+    }
 }
 
 /// A generation of dcgm-exporter's names.
@@ -146,15 +160,17 @@ impl GpuConfig {
         let Some(node) = node else { return Ok(Self::default()) };
         let mut fields = node.fields()?;
         let names = fields.or("names", "dcgm-4.8".to_owned())?;
+        let interval: Option<Duration> = fields.get("sample_interval")?;
+        let sample_interval = interval.map_or(SAMPLE_INTERVAL, |d| d.0);
         fields.finish()?;
-        match names.as_str() {
-            "dcgm-4.8" => Ok(Self {
-                names: GpuNames::Dcgm48,
-            }),
-            "dcgm-4.9" => Ok(Self {
-                names: GpuNames::Dcgm49,
-            }),
-            _ => Err(fields.fault_at("names", format!("unknown names {names:?}: write dcgm-4.8 or dcgm-4.9"))),
+        if !(100..=60_000).contains(&sample_interval) {
+            return Err(fields.fault_at("sample_interval", "sample_interval must be from 100ms to 1m"));
         }
+        let names = match names.as_str() {
+            "dcgm-4.8" => GpuNames::Dcgm48,
+            "dcgm-4.9" => GpuNames::Dcgm49,
+            _ => return Err(fields.fault_at("names", format!("unknown names {names:?}: write dcgm-4.8 or dcgm-4.9"))),
+        };
+        Ok(Self { names, sample_interval })
     }
 }

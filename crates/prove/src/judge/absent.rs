@@ -14,9 +14,7 @@ impl Judge<'_> {
             Origin::Pages => "on no page",
             Origin::Store | Origin::Hub => "in no series of this store",
         };
-        let told = |code, why: &str, mend: &str| {
-            Reason::at(span, code, format!("`{name}` is {place}: {why}"), mend)
-        };
+        let told = |code, why: &str, mend: &str| Reason::at(span, code, format!("`{name}` is {place}: {why}"), mend);
         if let Some((code, why, mend)) = self.renamed(name) {
             return told(code, &why, &mend);
         }
@@ -27,27 +25,53 @@ impl Judge<'_> {
         let maker = self.facts.maker(name);
         if let Some(state) = maker.and_then(|maker| self.state_of(maker)) {
             let why = format!("the collector that makes it is {state}");
-            return told("collector_not_well", &why, "`watchfire doctor` and the agent's log name the cause");
+            return told(
+                "collector_not_well",
+                &why,
+                "`watchfire doctor` and the agent's log name the cause",
+            );
         }
         if let Some(fact) = self.facts.metric(name)
             && let Some(absent) = &fact.absent
         {
-            let mend = fact.mend.as_deref().unwrap_or("switch it on in the exporter, or use another metric");
+            let mend = fact
+                .mend
+                .as_deref()
+                .unwrap_or("switch it on in the exporter, or use another metric");
             return told("metric_not_exported", absent, mend);
         }
         if let Some(near) = self.evidence.nearest(name) {
-            return told("metric_absent", "no target shows it", &format!("did you mean `{near}`?"));
+            return told(
+                "metric_absent",
+                "no target shows it",
+                &format!("did you mean `{near}`?"),
+            );
         }
         let Some(maker) = maker else {
-            return told("metric_absent", "no target shows it", "scrape the exporter that has it, or correct the name");
+            return told(
+                "metric_absent",
+                "no target shows it",
+                "scrape the exporter that has it, or correct the name",
+            );
         };
         if let Some(absent) = maker.absent {
-            return told("metric_not_exported", absent, maker.mend.unwrap_or("switch it on in the exporter"));
+            return told(
+                "metric_not_exported",
+                absent,
+                maker.mend.unwrap_or("switch it on in the exporter"),
+            );
         }
-        let others = self.evidence.names().any(|other| self.facts.maker(other).is_some_and(|m| m.exporter == maker.exporter));
+        let others = self
+            .evidence
+            .names()
+            .any(|other| self.facts.maker(other).is_some_and(|m| m.exporter == maker.exporter));
         if others {
             let why = format!("{} is here and does not show it", maker.exporter);
-            return told("metric_absent", &why, "check the exporter's version and what it is told to collect");
+            return told(
+                "metric_absent",
+                &why,
+                "check the exporter's version and what it is told to collect",
+            );
         }
         let why = format!("it is a metric of {}, and no such exporter is scraped", maker.exporter);
         told("exporter_absent", &why, &format!("scrape {}", maker.exporter))
@@ -58,11 +82,19 @@ impl Judge<'_> {
         let has = |name: &str| self.evidence.has_now(name);
         let renames = self.facts.metric(name).map_or(&[][..], |fact| fact.renamed.as_slice());
         if let Some(rename) = renames.iter().find(|r| has(&r.to)) {
-            let unit = if rename.change.is_empty() { String::new() } else { format!("; {}", rename.change) };
+            let unit = if rename.change.is_empty() {
+                String::new()
+            } else {
+                format!("; {}", rename.change)
+            };
             let why = format!("it is called `{}` since {}", rename.to, rename.since);
             return Some(("metric_renamed", why, format!("use `{}`{unit}", rename.to)));
         }
-        let former = self.facts.former(name).filter(|(former, _)| has(former)).min_by(|a, b| a.0.cmp(b.0));
+        let former = self
+            .facts
+            .former(name)
+            .filter(|(former, _)| has(former))
+            .min_by(|a, b| a.0.cmp(b.0));
         if let Some((former, rename)) = former {
             let unit = if rename.change.is_empty() {
                 String::new()

@@ -17,7 +17,11 @@ impl Judge<'_> {
         self.check_grouping(aggregate, &mut found, span);
         let keep = |name: &str| {
             let is_listed = aggregate.labels.iter().any(|label| label == name);
-            if aggregate.without { !is_listed && name != METRIC_NAME } else { is_listed }
+            if aggregate.without {
+                !is_listed && name != METRIC_NAME
+            } else {
+                is_listed
+            }
         };
         if matches!(
             aggregate.op,
@@ -66,8 +70,13 @@ impl Judge<'_> {
             AggregateOp::Stdvar => Interval::POSITIVE,
             _ => range,
         };
-        let (core, bound, whole, why, constant) =
-            (line.core.clone(), line.bound.clone(), line.whole, line.why.clone(), line.constant.clone());
+        let (core, bound, whole, why, constant) = (
+            line.core.clone(),
+            line.bound.clone(),
+            line.whole,
+            line.why.clone(),
+            line.constant.clone(),
+        );
         let labels = line.labels.clone();
         let mut out = line.valued(new);
         out.labels = labels;
@@ -77,7 +86,9 @@ impl Judge<'_> {
             _ => false,
         };
         out.why = match aggregate.op {
-            AggregateOp::Count => Some("count() of nothing gives nothing, not 0; of something it is 1 or more".to_owned()),
+            AggregateOp::Count => {
+                Some("count() of nothing gives nothing, not 0; of something it is 1 or more".to_owned())
+            }
             AggregateOp::Sum if range.single() == Some(0.0) => Some("a sum of zeros is 0".to_owned()),
             AggregateOp::Sum | AggregateOp::Group | AggregateOp::CountValues => None,
             _ => why,

@@ -68,7 +68,10 @@ impl Judge<'_> {
             return found.map(|line| as_bool(op, line, number));
         }
         let all = std::mem::take(&mut found.lines);
-        let is_always = !all.is_empty() && all.iter().all(|line| line.range.always(op, number) && line.constant.is_none());
+        let is_always = !all.is_empty()
+            && all
+                .iter()
+                .all(|line| line.range.always(op, number) && line.constant.is_none());
         if is_always && !all.iter().all(|line| line.sure || line.range.single().is_some()) {
             let why = all[0].why.clone().unwrap_or_else(|| words(all[0].range));
             found.note(Reason::at(
@@ -104,15 +107,22 @@ impl Judge<'_> {
             () if line.constant.is_some() && line.range.single().is_some() => {
                 ("constant_series", "compare something that changes")
             }
-            () if why.starts_with("the highest bucket") => {
-                ("above_top_bucket", "set the threshold below the highest bucket, or give the histogram higher buckets")
+            () if why.starts_with("the highest bucket") => (
+                "above_top_bucket",
+                "set the threshold below the highest bucket, or give the histogram higher buckets",
+            ),
+            () if why.starts_with("limited by the device") => {
+                ("beyond_device_limit", "compare with the device's own limit")
             }
-            () if why.starts_with("limited by the device") => ("beyond_device_limit", "compare with the device's own limit"),
             () if of_counting => ("count_of_nothing", "use absent(…), or `… or vector(0)`"),
-            () if line.filtered && line.core.is_some() => ("contradiction", "the conditions exclude each other; mend one of them"),
+            () if line.filtered && line.core.is_some() => {
+                ("contradiction", "the conditions exclude each other; mend one of them")
+            }
             () => ("impossible_value", "set a threshold in the unit of the metric"),
         };
-        let number = number.single().map_or_else(|| words(number), |n| format!("{}", model::number::General(n)));
+        let number = number
+            .single()
+            .map_or_else(|| words(number), |n| format!("{}", model::number::General(n)));
         let whole = if line.whole && line.range.holds(number.parse().unwrap_or(f64::NAN)) && !is_strict(op) {
             ", whole numbers only"
         } else {
@@ -121,7 +131,11 @@ impl Judge<'_> {
         Reason::at(
             span,
             code,
-            format!("{}: no value is ever {} {number}: {why}{whole}", self.quoted(span), op.name()),
+            format!(
+                "{}: no value is ever {} {number}: {why}{whole}",
+                self.quoted(span),
+                op.name()
+            ),
             mend,
         )
     }
@@ -167,8 +181,16 @@ impl Judge<'_> {
         if op.is_comparison() {
             let never = match (&l.bound, &r.core, &l.core, &r.bound) {
                 // A part against its whole.
-                (Some((whole, f)), Some(core), ..) if *whole == core.metric && *f <= core.factor && op == BinaryOp::Gt => true,
-                (_, _, Some(core), Some((whole, f))) if *whole == core.metric && *f <= core.factor && op == BinaryOp::Lt => true,
+                (Some((whole, f)), Some(core), ..)
+                    if *whole == core.metric && *f <= core.factor && op == BinaryOp::Gt =>
+                {
+                    true
+                }
+                (_, _, Some(core), Some((whole, f)))
+                    if *whole == core.metric && *f <= core.factor && op == BinaryOp::Lt =>
+                {
+                    true
+                }
                 _ => matches!((&l.core, &r.core), (Some(a), Some(b)) if a == b && is_strict(op)),
             };
             if never && !binary.return_bool {
@@ -180,7 +202,15 @@ impl Judge<'_> {
                 ));
             }
             if binary.return_bool {
-                return Ok(as_bool(op, Line { core: None, bound: None, ..line }, r.range));
+                return Ok(as_bool(
+                    op,
+                    Line {
+                        core: None,
+                        bound: None,
+                        ..line
+                    },
+                    r.range,
+                ));
             }
             let Some(range) = l.range.narrowed(op, r.range, l.whole && r.whole) else {
                 return Err(self.impossible(op, l, r.range, span));
@@ -257,7 +287,10 @@ impl Judge<'_> {
             line.filtered |= !r.sure;
             line.guess = l.guess || r.guess || pairs.only_guesses;
             // The same series on both sides: both conditions hold for one value.
-            if is_plain && let (Some(x), Some(y)) = (&l.core, &r.core) && x == y {
+            if is_plain
+                && let (Some(x), Some(y)) = (&l.core, &r.core)
+                && x == y
+            {
                 match l.range.meet(r.range) {
                     Some(range) => line.range = range,
                     None => {
@@ -287,7 +320,8 @@ impl Judge<'_> {
             right.lines.iter().any(|r| {
                 // The same series is there on both sides, or one that never goes away.
                 let is_same = !line.filtered && !r.filtered && !r.guess && line.core.is_some() && line.core == r.core;
-                (r.sure && (binary.matching.on && binary.matching.labels.is_empty())) || (is_same && line.labels == r.labels)
+                (r.sure && (binary.matching.on && binary.matching.labels.is_empty()))
+                    || (is_same && line.labels == r.labels)
             })
         };
         let before = left.lines.len();
@@ -298,7 +332,10 @@ impl Judge<'_> {
                 Reason::at(
                     span,
                     "contradiction",
-                    format!("{}: what stands after `unless` takes everything away", self.quoted(span)),
+                    format!(
+                        "{}: what stands after `unless` takes everything away",
+                        self.quoted(span)
+                    ),
                     "narrow the right side",
                 ),
             );
@@ -326,7 +363,12 @@ fn scaled(op: BinaryOp, line: Line, number: Interval) -> Line {
     };
     let range = line.range.arithmetic(op, number);
     // What keeps its order keeps its reason.
-    let (core, bound, why, constant) = (line.core.clone(), line.bound.clone(), line.why.clone(), line.constant.clone());
+    let (core, bound, why, constant) = (
+        line.core.clone(),
+        line.bound.clone(),
+        line.why.clone(),
+        line.constant.clone(),
+    );
     let mut out = line.valued(range);
     out.why = why;
     if range.single().is_some() {
@@ -346,7 +388,9 @@ fn scaled(op: BinaryOp, line: Line, number: Interval) -> Line {
 fn number_first(op: BinaryOp, line: Line, number: Option<Interval>) -> Line {
     let range = number.map_or(Interval::ALL, |number| number.arithmetic(op, line.range));
     // 100 times a series is the series, 100 times as large.
-    if op == BinaryOp::Mul && let Some(number) = number {
+    if op == BinaryOp::Mul
+        && let Some(number) = number
+    {
         return scaled(op, line, number);
     }
     let why = line.why.clone();

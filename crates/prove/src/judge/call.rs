@@ -42,7 +42,9 @@ impl Judge<'_> {
             }),
             "absent" | "absent_over_time" => self.absent_call(name, args, span),
             "histogram_quantile" => self.histogram_quantile(args, span),
-            "quantile_over_time" => args.get(1).map_or_else(Found::default, |arg| self.over_window(name, arg, span)),
+            "quantile_over_time" => args
+                .get(1)
+                .map_or_else(Found::default, |arg| self.over_window(name, arg, span)),
             "label_replace" | "label_join" => self.labelled(args),
             "sort" | "sort_desc" | "sort_by_label" | "sort_by_label_desc" | "info" => {
                 first.map_or_else(Found::default, |arg| self.vector(arg))
@@ -118,7 +120,11 @@ impl Judge<'_> {
         let Some(arg) = args.first() else {
             return Found::default();
         };
-        let mut inner = if is_windowed(arg) { self.window(arg).found } else { self.vector(arg) };
+        let mut inner = if is_windowed(arg) {
+            self.window(arg).found
+        } else {
+            self.vector(arg)
+        };
         if inner.lines.iter().any(|line| line.sure) {
             return Found::cause(Reason::at(
                 span,
@@ -137,14 +143,20 @@ impl Judge<'_> {
             _ => None,
         };
         for matcher in selector.into_iter().flat_map(|s| &s.matchers) {
-            let fixed = matcher.set().filter(|set| set.len() == 1 && matcher.name != METRIC_NAME);
+            let fixed = matcher
+                .set()
+                .filter(|set| set.len() == 1 && matcher.name != METRIC_NAME);
             if let Some([value]) = fixed {
                 line.set(&matcher.name, Some(Text::Is(value.clone())));
             }
         }
         let mut found = Found::of(vec![line]);
         if inner.lines.is_empty() || inner.lines.iter().all(|line| line.guess) {
-            let why = inner.causes.first().map(|cause| format!(": {}", cause.message)).unwrap_or_default();
+            let why = inner
+                .causes
+                .first()
+                .map(|cause| format!(": {}", cause.message))
+                .unwrap_or_default();
             found.note(Reason::at(
                 span,
                 "absent_always",
@@ -170,7 +182,10 @@ impl Judge<'_> {
                     "histogram_quantile() needs the label `le`, and the aggregation takes it away",
                     "write `sum by (le, …)`",
                 ),
-                _ => ("histogram_quantile() needs buckets with the label `le`, and these series have none", "use the `_bucket` series"),
+                _ => (
+                    "histogram_quantile() needs buckets with the label `le`, and these series have none",
+                    "use the `_bucket` series",
+                ),
             };
             found.causes.insert(0, Reason::at(span, "le_missing", message, mend));
             return found;
@@ -195,12 +210,16 @@ impl Judge<'_> {
             .iter()
             .filter_map(|key| tops.remove(key))
             .map(|(line, top)| {
-                let range = if top.is_finite() { Interval::new(top.min(0.0), top) } else { Interval::ALL };
+                let range = if top.is_finite() {
+                    Interval::new(top.min(0.0), top)
+                } else {
+                    Interval::ALL
+                };
                 let mut line = line.valued(range);
                 line.filtered = true;
-                line.why = top.is_finite().then(|| {
-                    format!("the highest bucket with an end is {top}, and no quantile is told above it")
-                });
+                line.why = top
+                    .is_finite()
+                    .then(|| format!("the highest bucket with an end is {top}, and no quantile is told above it"));
                 line
             })
             .collect();

@@ -54,7 +54,10 @@ impl Judge<'_> {
                 }
             }
             if !any && differing.is_none() {
-                let probe = right.iter().take(200).position(|r| self.meeting(binary, l, r) == Meeting::Differs);
+                let probe = right
+                    .iter()
+                    .take(200)
+                    .position(|r| self.meeting(binary, l, r) == Meeting::Differs);
                 differing = probe.map(|to| (at, to));
             }
         }
@@ -170,7 +173,11 @@ impl Judge<'_> {
         let (ours, theirs) = (names(left), names(right));
         let counts = |name: &&String| matching.labels.contains(name) == matching.on;
         let lacking = |a: &[String], b: &[String]| -> Vec<String> {
-            a.iter().filter(counts).filter(|name| !b.contains(name)).cloned().collect()
+            a.iter()
+                .filter(counts)
+                .filter(|name| !b.contains(name))
+                .cloned()
+                .collect()
         };
         let (only_left, only_right) = (lacking(&ours, &theirs), lacking(&theirs, &ours));
         let shared: Vec<&String> = ours.iter().filter(|name| theirs.contains(name)).collect();
@@ -188,13 +195,20 @@ impl Judge<'_> {
             [] => "the sides have no label in common; join them by a label of the host that both carry".to_owned(),
             shared => {
                 let list: Vec<&str> = shared.iter().map(|s| s.as_str()).collect();
-                format!("match by what both have: `on ({})`, aggregating where one side has several", list.join(", "))
+                format!(
+                    "match by what both have: `on ({})`, aggregating where one side has several",
+                    list.join(", ")
+                )
             }
         };
         Reason::at(
             span,
             "labels_never_match",
-            format!("{}: no series of one side ever meets one of the other: {}", self.quoted(span), why.join("; ")),
+            format!(
+                "{}: no series of one side ever meets one of the other: {}",
+                self.quoted(span),
+                why.join("; ")
+            ),
             mend,
         )
     }
@@ -204,8 +218,15 @@ impl Judge<'_> {
         Reason::at(
             span,
             "labels_unmet",
-            format!("{}: so far no series of one side has the label values of one of the other", self.quoted(span)),
-            if binary.matching.on { "check the labels of `on`" } else { "name the labels to match by with `on (…)`" },
+            format!(
+                "{}: so far no series of one side has the label values of one of the other",
+                self.quoted(span)
+            ),
+            if binary.matching.on {
+                "check the labels of `on`"
+            } else {
+                "name the labels to match by with `on (…)`"
+            },
         )
     }
 
@@ -218,7 +239,10 @@ impl Judge<'_> {
         let left_twice = self.twice(binary, left);
         let right_twice = self.twice(binary, right);
         let is_bad = match matching.card {
-            Cardinality::OneToOne => left_twice.iter().any(|key| self.has_key(binary, right, key)) || right_twice.iter().any(|key| self.has_key(binary, left, key)),
+            Cardinality::OneToOne => {
+                left_twice.iter().any(|key| self.has_key(binary, right, key))
+                    || right_twice.iter().any(|key| self.has_key(binary, left, key))
+            }
             Cardinality::ManyToOne => right_twice.iter().any(|key| self.has_key(binary, left, key)),
             Cardinality::OneToMany => left_twice.iter().any(|key| self.has_key(binary, right, key)),
             Cardinality::ManyToMany => false,

@@ -61,7 +61,11 @@ impl Judge<'_> {
             let names = set.iter().filter(|name| of_name.iter().all(|m| m.matches(name)));
             return names.take(NAMES_MAX).cloned().collect();
         }
-        let known: HashSet<&str> = self.evidence.names().chain(self.recorded.keys().map(String::as_str)).collect();
+        let known: HashSet<&str> = self
+            .evidence
+            .names()
+            .chain(self.recorded.keys().map(String::as_str))
+            .collect();
         let mut names: Vec<String> = known
             .into_iter()
             .filter(|name| of_name.iter().all(|m| m.matches(name)))
@@ -198,7 +202,8 @@ impl Judge<'_> {
             ));
         }
         let is_info = name.ends_with("_info") && known.seen.is_none_or(|seen| seen == Interval::one(1.0));
-        is_info.then(|| "an info metric is always 1; what changes is its labels, and then it is another series".to_owned())
+        is_info
+            .then(|| "an info metric is always 1; what changes is its labels, and then it is another series".to_owned())
     }
 
     /// Cuts the range at what the device's own limit allows.
@@ -209,10 +214,12 @@ impl Judge<'_> {
         let same_device = |other: &&Known| {
             let shared = ["UUID", "gpu", "pci_bus_id", "chip", "sensor", "device", "instance"];
             other.page == known.page
-                && shared.iter().all(|label| match (known.labels.get(label), other.labels.get(label)) {
-                    (Some(a), Some(b)) => a == b,
-                    _ => true,
-                })
+                && shared
+                    .iter()
+                    .all(|label| match (known.labels.get(label), other.labels.get(label)) {
+                        (Some(a), Some(b)) => a == b,
+                        _ => true,
+                    })
         };
         // A limit may be a sum: used, free and reserved memory make the whole.
         let mut top = 0.0;
@@ -236,7 +243,10 @@ impl Judge<'_> {
         let range = match name {
             "up" => Interval::new(0.0, 1.0),
             "ALERTS" => Interval::one(1.0),
-            "ALERTS_FOR_STATE" | "scrape_duration_seconds" | "scrape_samples_scraped" | "scrape_series_added"
+            "ALERTS_FOR_STATE"
+            | "scrape_duration_seconds"
+            | "scrape_samples_scraped"
+            | "scrape_series_added"
             | "scrape_samples_post_metric_relabeling" => Interval::POSITIVE,
             _ => return Vec::new(),
         };
@@ -259,7 +269,12 @@ impl Judge<'_> {
             )
         };
         if is_alerts {
-            let of = |alert: Text| line(vec![("alertname".to_owned(), alert), ("alertstate".to_owned(), Text::Any)], true);
+            let of = |alert: Text| {
+                line(
+                    vec![("alertname".to_owned(), alert), ("alertstate".to_owned(), Text::Any)],
+                    true,
+                )
+            };
             let own = self.alerts.iter().map(|alert| of(Text::Is(alert.clone())));
             // Alerts of other files are not known.
             let other = Line {
@@ -288,8 +303,11 @@ impl Judge<'_> {
         if !passing.is_empty() || lines.is_empty() {
             return (passing, Vec::new());
         }
-        let culprits: Vec<&Matcher> =
-            matchers.iter().copied().filter(|m| !lines.iter().any(|line| self.passes(line, m))).collect();
+        let culprits: Vec<&Matcher> = matchers
+            .iter()
+            .copied()
+            .filter(|m| !lines.iter().any(|line| self.passes(line, m)))
+            .collect();
         let mut causes = Vec::new();
         let mut is_possible = true;
         for matcher in &culprits {
@@ -301,12 +319,17 @@ impl Judge<'_> {
             causes.push(Reason::at(
                 span,
                 "label_values_unseen",
-                format!("no series of `{name}` now has all the labels that {} asks for at once", self.quoted(span)),
+                format!(
+                    "no series of `{name}` now has all the labels that {} asks for at once",
+                    self.quoted(span)
+                ),
                 "check the label values",
             ));
         }
         let guess = is_possible.then(|| {
-            let most = lines.iter().max_by_key(|line| matchers.iter().filter(|m| self.passes(line, m)).count());
+            let most = lines
+                .iter()
+                .max_by_key(|line| matchers.iter().filter(|m| self.passes(line, m)).count());
             let mut line = narrowed(most.unwrap_or(&lines[0]), &matchers);
             line.guess = true;
             line
@@ -337,7 +360,11 @@ impl Judge<'_> {
         seen.dedup();
         let is_there = lines.iter().any(|line| line.label(label).is_some());
         if !is_there {
-            let mut names: Vec<&str> = lines.iter().flat_map(Line::names).filter(|n| *n != METRIC_NAME).collect();
+            let mut names: Vec<&str> = lines
+                .iter()
+                .flat_map(Line::names)
+                .filter(|n| *n != METRIC_NAME)
+                .collect();
             names.sort_unstable();
             names.dedup();
             let mend = match config::yaml::nearest(label, names.iter().copied()) {
@@ -364,7 +391,12 @@ impl Judge<'_> {
             let message = format!("`{label}` of `{name}` is a set of states, and none is as {matcher} asks");
             return (
                 false,
-                Reason::at(span, "label_value_impossible", message, format!("the states are {}", listed())),
+                Reason::at(
+                    span,
+                    "label_value_impossible",
+                    message,
+                    format!("the states are {}", listed()),
+                ),
             );
         }
         if let Some(slip) = slip(matcher, &seen) {
@@ -379,7 +411,12 @@ impl Judge<'_> {
         let message = format!("no series of `{name}` has {matcher} so far; `{label}` is {}", listed());
         (
             true,
-            Reason::at(span, "label_value_unseen", message, "check the value, or drill the alert"),
+            Reason::at(
+                span,
+                "label_value_unseen",
+                message,
+                "check the value, or drill the alert",
+            ),
         )
     }
 
@@ -441,7 +478,9 @@ fn slip(matcher: &Matcher, seen: &[&str]) -> Option<String> {
         }
         MatchOp::Regex if wanted.chars().all(|c| c.is_alphanumeric() || "_-/".contains(c)) => {
             let near = seen.iter().find(|v| v.contains(wanted) && wanted.len() >= 2)?;
-            Some(format!("a pattern must match the whole value; {near:?} needs `.*` around it"))
+            Some(format!(
+                "a pattern must match the whole value; {near:?} needs `.*` around it"
+            ))
         }
         _ => None,
     }
@@ -451,6 +490,10 @@ fn slip(matcher: &Matcher, seen: &[&str]) -> Option<String> {
 fn selector_text(selector: &Selector) -> String {
     let mut parts: Vec<String> = selector.matchers.iter().map(ToString::to_string).collect();
     parts.sort();
-    let offset = selector.offset.as_ref().map(|o| format!(" offset {o}")).unwrap_or_default();
+    let offset = selector
+        .offset
+        .as_ref()
+        .map(|o| format!(" offset {o}"))
+        .unwrap_or_default();
     format!("{}{offset} {:?}", parts.join(","), selector.at)
 }

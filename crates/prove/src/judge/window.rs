@@ -16,7 +16,18 @@ const SUBQUERY_STEP: Millis = 60_000;
 const SHORTEST_INTERVAL: Millis = 1_000;
 
 /// Ends of names that are counted up whatever the exporter calls their type.
-const COUNTED: &[&str] = &["_total", "_count", "_sum", "_bucket", "_COUNTER", "_TOTAL", "_errors", "_events", "_restarts", "_created"];
+const COUNTED: &[&str] = &[
+    "_total",
+    "_count",
+    "_sum",
+    "_bucket",
+    "_COUNTER",
+    "_TOTAL",
+    "_errors",
+    "_events",
+    "_restarts",
+    "_created",
+];
 
 /// A window over series.
 pub(super) struct Window {
@@ -57,7 +68,13 @@ impl Judge<'_> {
 
     /// How far the samples of a metric are apart.
     fn step_of(&self, name: &str) -> Millis {
-        let recorded = self.recorded.get(name).into_iter().flatten().filter_map(|r| r.interval).max();
+        let recorded = self
+            .recorded
+            .get(name)
+            .into_iter()
+            .flatten()
+            .filter_map(|r| r.interval)
+            .max();
         recorded.unwrap_or_else(|| self.interval())
     }
 
@@ -71,7 +88,14 @@ impl Judge<'_> {
         } = self.window(arg);
         let needs_two = matches!(
             function,
-            "rate" | "irate" | "increase" | "delta" | "idelta" | "deriv" | "predict_linear" | "double_exponential_smoothing"
+            "rate"
+                | "irate"
+                | "increase"
+                | "delta"
+                | "idelta"
+                | "deriv"
+                | "predict_linear"
+                | "double_exponential_smoothing"
         );
         if needs_two
             && let Some(range) = range
@@ -79,7 +103,11 @@ impl Judge<'_> {
             && !found.lines.is_empty()
         {
             let seconds = step as f64 / 1000.0;
-            let told = if self.evidence.interval.is_some() { "" } else { " (the default; nothing here tells it)" };
+            let told = if self.evidence.interval.is_some() {
+                ""
+            } else {
+                " (the default; nothing here tells it)"
+            };
             found.lines.clear();
             found.causes.insert(
                 0,
@@ -100,10 +128,17 @@ impl Judge<'_> {
         }
         let lines = std::mem::take(&mut found.lines);
         let samples = range.map(|range| {
-            let step = if self.evidence.interval.is_some() || !raw { step } else { SHORTEST_INTERVAL };
+            let step = if self.evidence.interval.is_some() || !raw {
+                step
+            } else {
+                SHORTEST_INTERVAL
+            };
             (range / step.max(1) + 2) as f64
         });
-        found.lines = lines.into_iter().map(|line| self.windowed(function, line, range, samples)).collect();
+        found.lines = lines
+            .into_iter()
+            .map(|line| self.windowed(function, line, range, samples))
+            .collect();
         found
     }
 
@@ -122,7 +157,11 @@ impl Judge<'_> {
                 continue;
             };
             // A recorded series has a type only by its name.
-            let kind = if self.recorded.contains_key(name) { None } else { self.kind(name) };
+            let kind = if self.recorded.contains_key(name) {
+                None
+            } else {
+                self.kind(name)
+            };
             let is_counted = COUNTED.iter().any(|end| name.ends_with(end));
             if is_rate && kind == Some(Kind::Gauge) && !is_counted {
                 if let Some(why) = &line.constant {
@@ -153,10 +192,14 @@ impl Judge<'_> {
         gauges.sort();
         gauges.dedup();
         for name in gauges {
-            let is_moment = name.ends_with("_time_seconds") || name.ends_with("_timestamp_seconds") || name.ends_with("_timestamp");
+            let is_moment =
+                name.ends_with("_time_seconds") || name.ends_with("_timestamp_seconds") || name.ends_with("_timestamp");
             let (why, mend) = if is_moment {
                 let why = "a moment in time, not a count: its rate says how far the clock moved between two restarts";
-                (why, format!("use changes({name}[…]) to count restarts, or time() - {name} for an age"))
+                (
+                    why,
+                    format!("use changes({name}[…]) to count restarts, or time() - {name} for an age"),
+                )
             } else {
                 let why = "every fall counts as a restart at zero, so the result is no rate";
                 let other = if function == "increase" { "delta" } else { "deriv" };

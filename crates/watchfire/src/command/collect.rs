@@ -27,7 +27,7 @@ pub fn collect(args: &CollectArgs) -> anyhow::Result<Outcome> {
     if args.from.is_some() {
         bail!("--from reads captures of `kernel` only, so far");
     }
-    let sources = Sources::of_here(&args.paths, None)?;
+    let sources = Sources::of_here(&args.paths, None, None, collect::gpu::TICK)?;
     if args.json {
         let families: Vec<Value> = sources.families_once(page).iter().filter_map(family).collect();
         output::line(Value::Array(families))?;

@@ -107,12 +107,19 @@ fn prove(args: &ProveArgs) -> anyhow::Result<Outcome> {
         output::remark(format_args!("remark: {}; {}", remark.message, remark.mend));
     }
     let is_dead = findings.iter().any(|f| f.verdict == Verdict::CannotFire);
-    Ok(if is_unread { Outcome::Unread } else { Outcome::from(!is_dead) })
+    Ok(if is_unread {
+        Outcome::Unread
+    } else {
+        Outcome::from(!is_dead)
+    })
 }
 
 /// Rule files that were typed behind `--pages` are rule files still.
 fn sorted_out(args: &ProveArgs) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let is_rules = |path: &PathBuf| path.extension().is_some_and(|end| end == "yml" || end == "yaml" || end == "rules");
+    let is_rules = |path: &PathBuf| {
+        path.extension()
+            .is_some_and(|end| end == "yml" || end == "yaml" || end == "rules")
+    };
     let (more, pages): (Vec<_>, Vec<_>) = args.pages.iter().cloned().partition(is_rules);
     (args.files.iter().cloned().chain(more).collect(), pages)
 }
@@ -121,13 +128,16 @@ fn sorted_out(args: &ProveArgs) -> (Vec<PathBuf>, Vec<PathBuf>) {
 type Firings = BTreeMap<(String, String, String, String), Vec<Firing>>;
 
 fn key(finding: &Finding) -> (String, String, String, String) {
-    (finding.file.clone(), finding.group.clone(), finding.alert.clone(), finding.expr.clone())
+    (
+        finding.file.clone(),
+        finding.group.clone(),
+        finding.alert.clone(),
+        finding.expr.clone(),
+    )
 }
 
 fn json_of(findings: &[Finding], firings: Option<&Firings>) -> Vec<Value> {
-    let reason = |finding: &Finding, reason: &Reason| {
-        json!({"code": reason.code, "message": placed(finding, reason), "mend": reason.mend})
-    };
+    let reason = |finding: &Finding, reason: &Reason| json!({"code": reason.code, "message": placed(finding, reason), "mend": reason.mend});
     findings
         .iter()
         .map(|finding| {

@@ -127,6 +127,8 @@ impl Demo {
             &time,
             Some(&folder.join(GPU_INVENTORY)),
             Some(booted),
+            // Its clock is turned by hand while the history is made, which only this process can do.
+            collect::gpu::Place::Here,
         )?;
         Ok(Self {
             scenario,

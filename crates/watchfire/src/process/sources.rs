@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use collect::gpu::{HelperCommand, Place, Sampling};
 use collect::kernel::{Classifier, Kernel, PATTERNS};
 use collect::page::Page;
 use collect::{Machine, Paths, State};
@@ -24,6 +25,9 @@ pub const LOCAL_JOBS: [(&str, Page, &str); 2] = [
 /// Where a machine's inventory of GPUs is kept, in the folder for such things.
 pub const GPU_INVENTORY: &str = "gpu-inventory.json";
 
+/// Where the last half hour of GPU samples is kept, in the same folder.
+pub const GPU_RING: &str = "gpu-ring";
+
 /// How long the reader of kernel messages waits for the next one before it looks up.
 const KMSG_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -39,6 +43,9 @@ pub struct Sources {
 impl Drop for Sources {
     fn drop(&mut self) {
         self.stop.stop();
+        if let Some(helpers) = &self.machine.gpu_helpers {
+            helpers.stop();
+        }
     }
 }
 
@@ -47,6 +54,7 @@ impl Sources {
     ///
     /// `inventory` is the file that keeps which GPUs there are, over restarts.
     /// `booted` is when its kernel booted, of a machine that is not this one.
+    /// `place` is where the GPU driver's library is loaded.
     ///
     /// # Errors
     ///
@@ -58,22 +66,33 @@ impl Sources {
         clock: &Arc<dyn Clock>,
         inventory: Option<&Path>,
         booted: Option<Millis>,
+        place: Place,
     ) -> anyhow::Result<Arc<Self>> {
-        let machine =
-            Machine::start(paths, host, Vec::new(), clock, inventory).context("cannot start the collectors")?;
+        let machine = Machine::start(paths, host, Vec::new(), clock, inventory, place);
+        let machine = machine.context("cannot start the collectors")?;
         let stop = Stop::new().context("cannot make a stop handle")?;
         read_kernel(&paths.kmsg, booted, Arc::clone(&machine.kernel), stop.clone())?;
         Ok(Arc::new(Self { machine, stop }))
     }
 
-    /// This machine's.
+    /// This machine's, sampled at this interval. `inventory` is as in [`Sources::start`]; `ring` is the file of samples.
     ///
     /// # Errors
     ///
     /// As [`Sources::start`].
-    pub fn of_here(args: &PathArgs, inventory: Option<&Path>) -> anyhow::Result<Arc<Self>> {
+    pub fn of_here(
+        args: &PathArgs,
+        inventory: Option<&Path>,
+        ring: Option<&Path>,
+        sampling: Duration,
+    ) -> anyhow::Result<Arc<Self>> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        Self::start(&paths(args), &host_name(), &clock, inventory, None)
+        let place = Place::Helper(Sampling {
+            command: HelperCommand::this_binary(["gpu-helper"]),
+            interval: sampling,
+            ring: ring.map(Path::to_owned),
+        });
+        Self::start(&paths(args), &host_name(), &clock, inventory, None, place)
     }
 
     /// The counters of the kernel's and the driver's events.

@@ -305,6 +305,10 @@ impl Seat {
                         self.at("device_count");
                         self.census(shared, nvml);
                     }
+                    self.at("identity");
+                    // Who cannot be opened says so in the round.
+                    let _ = asker.open();
+                    self.introduce(shared, &asker, &mut told);
                     let reading = asker.round(now, &mut |what, device| {
                         let is_due = std::mem::take(&mut lock(&self.orders).sample);
                         if is_due {
@@ -312,7 +316,6 @@ impl Seat {
                         }
                         self.at(what);
                     });
-                    self.introduce(shared, &asker, &mut told);
                     shared.tell(Report::Reading(now, Box::new(reading)));
                 }
             }

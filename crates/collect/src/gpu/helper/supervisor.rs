@@ -470,7 +470,10 @@ impl Keeper {
                 shared.changed.notify_all();
             }
             Report::Down(fault) => {
-                told.roster.ended(id, &fault.text, Some(self.options.times.retry), now);
+                // A process for nothing every minute is enough where no driver was ever installed.
+                let patience = if fault.kind == FaultKind::NoLibrary { 4 } else { 1 };
+                let retry = self.options.times.retry * patience;
+                told.roster.ended(id, &fault.text, Some(retry), now);
                 if !told.roster.any_up() {
                     told.down = Some(fault);
                 }

@@ -97,26 +97,43 @@ impl Api {
         let work = async {
             let response = request.send().await.map_err(|error| no_answer(address, error))?;
             let status = response.status();
-            if response.content_length().is_some_and(|length| length > ANSWER_BYTES_MAX as u64) {
+            if response
+                .content_length()
+                .is_some_and(|length| length > ANSWER_BYTES_MAX as u64)
+            {
                 anyhow::bail!("{address}: the answer is larger than {ANSWER_BYTES_MAX} bytes");
             }
             let mut response = response;
             let mut body = Vec::new();
-            while let Some(piece) = response.chunk().await.with_context(|| format!("cannot read the answer of {address}"))? {
+            while let Some(piece) = response
+                .chunk()
+                .await
+                .with_context(|| format!("cannot read the answer of {address}"))?
+            {
                 body.extend_from_slice(&piece);
                 if body.len() > ANSWER_BYTES_MAX {
                     anyhow::bail!("{address}: the answer is larger than {ANSWER_BYTES_MAX} bytes");
                 }
             }
-            let answer = if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(&body) };
-            Ok((status, answer.with_context(|| format!("{address} answered {status} and no JSON"))?))
+            let answer = if body.is_empty() {
+                Ok(Value::Null)
+            } else {
+                serde_json::from_slice(&body)
+            };
+            Ok((
+                status,
+                answer.with_context(|| format!("{address} answered {status} and no JSON"))?,
+            ))
         };
         self.runtime.block_on(work)
     }
 
     /// The samples of an expression now.
     pub fn instant(&self, expr: &str) -> anyhow::Result<Vec<(Labels, f64)>> {
-        let data = self.post("/api/v1/query", &[("query", expr.to_owned()), ("time", seconds(self.now))])?;
+        let data = self.post(
+            "/api/v1/query",
+            &[("query", expr.to_owned()), ("time", seconds(self.now))],
+        )?;
         let samples = data["result"].as_array().into_iter().flatten();
         Ok(samples
             .map(|row| (labels(&row["metric"]), number(&row["value"][1])))

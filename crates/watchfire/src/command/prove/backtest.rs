@@ -71,7 +71,9 @@ pub fn run(api: &Api, rules: &[RuleText], back: Millis) -> anyhow::Result<Firing
         let mut firings = Vec::new();
         for series in data["result"].as_array().into_iter().flatten() {
             let points = series["values"].as_array().into_iter().flatten();
-            let times: Vec<Millis> = points.filter_map(|p| Some((p[0].as_f64()? * 1000.0) as Millis)).collect();
+            let times: Vec<Millis> = points
+                .filter_map(|p| Some((p[0].as_f64()? * 1000.0) as Millis))
+                .collect();
             let labels = labels(&series["metric"]).drop_name();
             firings.extend(spells(&times, step, rule.hold).into_iter().map(|(from, until)| Firing {
                 labels: labels.clone(),
@@ -81,7 +83,12 @@ pub fn run(api: &Api, rules: &[RuleText], back: Millis) -> anyhow::Result<Firing
         }
         firings.sort_by_key(|firing| firing.from);
         firings.truncate(FIRINGS_MAX);
-        let key = (rule.file.clone(), rule.group.clone(), rule.name.clone(), rule.expr.clone());
+        let key = (
+            rule.file.clone(),
+            rule.group.clone(),
+            rule.name.clone(),
+            rule.expr.clone(),
+        );
         out.insert(key, firings);
     }
     Ok(out)

@@ -37,7 +37,8 @@ pub fn rules(files: &[PathBuf], api: Option<&Api>) -> anyhow::Result<(Vec<RuleTe
     let mut is_unread = false;
     for file in files {
         let name = file.display().to_string();
-        let text = input::bytes(file).and_then(|bytes| String::from_utf8(bytes).with_context(|| format!("{name}: not UTF-8")));
+        let text =
+            input::bytes(file).and_then(|bytes| String::from_utf8(bytes).with_context(|| format!("{name}: not UTF-8")));
         let found = text.and_then(|text| Ok(prove::rules_of(&name, &text)?));
         match found {
             Ok(found) => rules.extend(found),
@@ -89,7 +90,12 @@ pub fn ask(api: &Api, rules: &[RuleText], facts: &Facts) -> anyhow::Result<Evide
     let mut evidence = Evidence::new(if api.is_hub { Origin::Hub } else { Origin::Store });
     let span = |back: Millis| [("start", seconds(api.now - back)), ("end", seconds(api.now))];
     let names = api.get("/api/v1/label/__name__/values", &span(PRESENT))?;
-    let names: Vec<&str> = names.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let names: Vec<&str> = names
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     for name in &names {
         evidence.add_name(name);
     }
@@ -155,7 +161,9 @@ fn series(api: &Api, metric: &str, evidence: &mut Evidence) -> anyhow::Result<()
 fn scrape_interval(api: &Api) -> Option<Millis> {
     let data = api.get("/api/v1/targets", &[("state", "active".to_owned())]).ok()?;
     let targets = data["activeTargets"].as_array()?;
-    let intervals = targets.iter().filter_map(|t| model::time::parse_duration(t["scrapeInterval"].as_str()?).ok());
+    let intervals = targets
+        .iter()
+        .filter_map(|t| model::time::parse_duration(t["scrapeInterval"].as_str()?).ok());
     intervals.filter(|interval| *interval > 0).min()
 }
 
