@@ -17,6 +17,8 @@ pub struct Machine {
     pub kernel: Arc<Kernel>,
     /// Gives the pages.
     pub runner: Runner,
+    /// The processes that speak to the GPU driver, where it is not this one.
+    pub gpu_helpers: Option<gpu::Helpers>,
 }
 
 impl Machine {
@@ -31,14 +33,16 @@ impl Machine {
         labels: Vec<(&'static str, String)>,
         clock: &Arc<dyn Clock>,
         inventory: Option<&Path>,
+        place: gpu::Place,
     ) -> Result<Self, Error> {
-        Self::start_with(paths, hostname, labels, clock, inventory, gpu::Shown::usual()?)
+        Self::start_with(paths, hostname, labels, clock, inventory, gpu::Shown::usual()?, place)
     }
 
     /// Starts the collectors of the machine at `paths` with the tables that come with the program.
     ///
     /// `hostname` is the label `Hostname` of the GPU page; `labels` stand on every line (`simulated="true"`).
     /// `inventory` is the file that keeps which GPUs there are ([`gpu::Options::inventory`]).
+    /// `place` is where the GPU driver's library is loaded.
     /// Kernel messages are the caller's to read: [`Kernel::attached`] or [`Kernel::detached`], then [`Kernel::message`].
     ///
     /// # Errors
@@ -51,6 +55,7 @@ impl Machine {
         clock: &Arc<dyn Clock>,
         inventory: Option<&Path>,
         shown: gpu::Shown,
+        place: gpu::Place,
     ) -> Result<Self, Error> {
         let catalog = XidCatalog::embedded()?;
         let xids = XidCounts::new(&catalog);
@@ -67,12 +72,14 @@ impl Machine {
             inventory: inventory.map(Path::to_owned),
         };
         let mut workers = node::workers(paths);
-        workers.extend(gpu::workers(paths, options)?);
+        let (gpu_workers, gpu_helpers) = gpu::start(paths, options, place)?;
+        workers.extend(gpu_workers);
         workers.extend(kernel::workers(&kernel));
         let runner = Runner::start(workers, Arc::clone(clock)).map_err(Error::Thread)?;
         Ok(Self {
             kernel,
             runner: runner.with_labels(labels),
+            gpu_helpers,
         })
     }
 

@@ -60,6 +60,9 @@ pub enum Command {
     Format(FormatArgs),
     /// Run test files.
     Test(TestArgs),
+    /// Speak to the GPU driver for the process that started this one. Not for people.
+    #[command(hide = true)]
+    GpuHelper,
     /// Say of every alert whether it can fire, and if not, why.
     Rules(crate::command::prove::RulesArgs),
     /// Bring in a fault at a hub, and follow it to the receiver's receipt.
@@ -157,6 +160,9 @@ pub struct AgentArgs {
     /// Where to listen.
     #[command(flatten)]
     pub serve: ServeArgs,
+    /// The folder for what is kept: which GPUs there are, and the last half hour of their samples.
+    #[arg(long, value_name = "FOLDER")]
+    pub data: Option<PathBuf>,
     /// Where to read.
     #[command(flatten)]
     pub paths: PathArgs,

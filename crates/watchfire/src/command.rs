@@ -59,6 +59,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Query(args) => query::query(&args),
         Command::Format(args) => format::format(&args),
         Command::Test(args) => test::test(&args),
+        Command::GpuHelper => process::gpu_helper(),
         Command::Rules(args) => prove::rules(&args),
         Command::Drill(args) => drill::drill(&args),
     }

@@ -16,6 +16,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use crate::agent::MetricsPage;
 use crate::data::Data;
 use crate::error::ApiError;
+use crate::ring::Ring;
 use crate::serve::Site;
 use crate::{api, guard, page};
 
@@ -60,6 +61,8 @@ pub struct Hub {
     pub alerts: alerts::Manager,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// The last half hour of this machine's GPU samples.
+    pub ring: Ring,
     /// This hub's own metrics.
     pub own_metrics: MetricsPage,
     /// Reads the configuration anew.
@@ -107,6 +110,7 @@ pub fn router(hub: Arc<Hub>) -> Site {
     let ready = Arc::clone(&hub);
     let own = Arc::clone(&hub);
     let reload = Arc::clone(&hub);
+    let ring = Arc::clone(&hub.ring);
     let names = guard::host_of(&hub.status.external_url).into_iter().collect();
     let router = Router::new()
         .route("/api/v1/query", get(query::instant).post(query::instant))
@@ -172,6 +176,7 @@ pub fn router(hub: Arc<Hub>) -> Site {
             get(drill::ask).post(drill::acknowledge),
         )
         .route("/api/watchfire/v1/drills/passed", get(drill::passed))
+        .merge(crate::ring::router(ring))
         .route("/metrics", get(move || async move { metrics_page(&own.own_metrics) }))
         .route("/-/healthy", get(|| async { "Watchfire is healthy.\n" }))
         .route(

@@ -16,6 +16,7 @@ pub mod hub;
 mod json;
 mod page;
 mod params;
+pub mod ring;
 mod serve;
 mod work;
 pub mod yaml;
@@ -24,6 +25,7 @@ pub use agent::{Agent, MetricsPage};
 pub use data::Data;
 pub use events::EventLog;
 pub use hub::{Hub, HubStatus};
+pub use ring::{Ring, RingQuery, RingRefusal};
 pub use serve::{ListenError, Site, listen, serve};
 
 #[cfg(test)]

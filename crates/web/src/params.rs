@@ -54,6 +54,12 @@ fn parse_form(bytes: &[u8]) -> Vec<(String, String)> {
 }
 
 impl Params {
+    /// Those of a query string.
+    #[cfg(test)]
+    pub fn of(query: &str) -> Self {
+        Self(parse_form(query.as_bytes()))
+    }
+
     /// The first value of a parameter; an empty one counts as absent.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0

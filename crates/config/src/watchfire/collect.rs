@@ -65,6 +65,8 @@ pub struct GpuConfig {
     pub nvidia_smi: Option<PathBuf>,
     /// Processes of one GPU that have lines of their own.
     pub processes: u64,
+    /// How often power, clocks, utilisation and temperature are sampled, in milliseconds.
+    pub sample_interval: Millis,
 }
 
 /// What the host's name is called on the lines of DCGM.
@@ -76,6 +78,9 @@ pub enum HostnameLabel {
     Lower,
 }
 
+/// How often GPUs are sampled unless told.
+const SAMPLE_INTERVAL: Millis = 1_000;
+
 impl Default for GpuConfig {
     fn default() -> Self {
         Self {
@@ -84,6 +89,7 @@ impl Default for GpuConfig {
             counters_file: None,
             nvidia_smi: Some(PathBuf::from("nvidia-smi")),
             processes: 10,
+            sample_interval: SAMPLE_INTERVAL,
         }
     }
 }
@@ -209,10 +215,16 @@ impl GpuConfig {
                 Some(program) => Some(PathBuf::from(program)),
             },
             processes: fields.or("processes", base.processes)?,
+            sample_interval: fields
+                .get::<Duration>("sample_interval")?
+                .map_or(SAMPLE_INTERVAL, |d| d.0),
         };
         fields.finish()?;
         if config.processes > PROCESSES_MAX {
             return Err(fields.fault_at("processes", format!("processes must be at most {PROCESSES_MAX}")));
+        }
+        if !(100..=60_000).contains(&config.sample_interval) {
+            return Err(fields.fault_at("sample_interval", "sample_interval must be from 100ms to 1m"));
         }
         Ok(config)
     }

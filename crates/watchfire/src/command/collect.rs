@@ -34,7 +34,7 @@ pub fn collect(args: &CollectArgs) -> anyhow::Result<Outcome> {
     let families = match &args.from {
         Some(file) if page == Page::Gpu => gpu_capture(file, args.moment.as_deref(), &config.gpu)?,
         Some(_) => bail!("--from reads captures of `kernel` and `gpu`"),
-        None => Sources::of_here(&args.paths, None, &config.gpu)?.families_once(page),
+        None => Sources::of_here(&args.paths, None, None, &config.gpu)?.families_once(page),
     };
     if args.json {
         let families: Vec<Value> = families.iter().filter_map(family).collect();

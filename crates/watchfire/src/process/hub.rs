@@ -22,7 +22,7 @@ use super::drill;
 use super::events::Desk;
 use super::reload::Reloads;
 use super::settings::{Loaded, Settings};
-use super::sources::{self, GPU_INVENTORY, LOCAL_JOBS, Sources};
+use super::sources::{self, GPU_INVENTORY, GPU_RING, LOCAL_JOBS, Sources};
 use super::{own_metrics, store};
 
 /// How often the store tidies up: cuts blocks, compacts, drops what is too old.
@@ -203,7 +203,12 @@ fn machines(settings: &Settings, demo: Option<&Arc<Demo>>) -> anyhow::Result<Vec
     if let Some(paths) = &settings.paths {
         let host = sources::host_name();
         out.push(LocalMachine {
-            sources: Sources::of_here(paths, Some(&settings.data.join(GPU_INVENTORY)), &settings.config.gpu)?,
+            sources: Sources::of_here(
+                paths,
+                Some(&settings.data.join(GPU_INVENTORY)),
+                Some(&settings.data.join(GPU_RING)),
+                &settings.config.gpu,
+            )?,
             labels: Box::new(move |job| Labels::from_pairs([("job", job), ("instance", &host)])),
             interval: None,
         });
@@ -309,6 +314,13 @@ fn page_parts(
         targets: parts.targets.clone(),
         rules: Arc::clone(&parts.rules),
         alerts: parts.alerts.clone(),
+        ring: super::ring::window(
+            parts
+                .settings
+                .paths
+                .is_some()
+                .then(|| parts.settings.data.join(GPU_RING)),
+        ),
         own_metrics: Box::new(move || own()),
         reload: Box::new(move || {
             let _one = one.lock().unwrap_or_else(PoisonError::into_inner);

@@ -18,7 +18,7 @@ use crate::failure::Hinted;
 const DEFAULT_LISTEN: &str = "127.0.0.1:9900";
 
 /// Where data lies unless told.
-const DEFAULT_DATA: &str = "watchfire-data";
+pub const DEFAULT_DATA: &str = "watchfire-data";
 
 /// What stays for the life of a hub.
 pub struct Settings {

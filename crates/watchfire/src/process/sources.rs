@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use collect::gpu::Shown;
+use collect::gpu::{HelperCommand, Place, Sampling, Shown};
 use collect::kernel::{Classifier, Kernel, PATTERNS};
 use collect::page::Page;
 use collect::{Machine, Paths, State};
@@ -27,6 +27,9 @@ pub const LOCAL_JOBS: [(&str, Page, &str); 2] = [
 /// Where a machine's inventory of GPUs is kept, in the folder for such things.
 pub const GPU_INVENTORY: &str = "gpu-inventory.json";
 
+/// Where the last half hour of GPU samples is kept, in the same folder.
+pub const GPU_RING: &str = "gpu-ring";
+
 /// How long the reader of kernel messages waits for the next one before it looks up.
 const KMSG_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -42,6 +45,9 @@ pub struct Sources {
 impl Drop for Sources {
     fn drop(&mut self) {
         self.stop.stop();
+        if let Some(helpers) = &self.machine.gpu_helpers {
+            helpers.stop();
+        }
     }
 }
 
@@ -50,6 +56,7 @@ impl Sources {
     ///
     /// `inventory` is the file that keeps which GPUs there are, over restarts.
     /// `booted` is when its kernel booted, of a machine that is not this one.
+    /// `place` is where the GPU driver's library is loaded.
     ///
     /// # Errors
     ///
@@ -62,23 +69,34 @@ impl Sources {
         inventory: Option<&Path>,
         booted: Option<Millis>,
         shown: Shown,
+        place: Place,
     ) -> anyhow::Result<Arc<Self>> {
-        let machine = Machine::start_with(paths, host, Vec::new(), clock, inventory, shown)
+        let machine = Machine::start_with(paths, host, Vec::new(), clock, inventory, shown, place)
             .context("cannot start the collectors")?;
         let stop = Stop::new().context("cannot make a stop handle")?;
         read_kernel(&paths.kmsg, booted, Arc::clone(&machine.kernel), stop.clone())?;
         Ok(Arc::new(Self { machine, stop }))
     }
 
-    /// This machine's.
+    /// This machine's, sampled at this interval. `inventory` is as in [`Sources::start`]; `ring` is the file of samples.
     ///
     /// # Errors
     ///
     /// As [`Sources::start`].
-    pub fn of_here(args: &PathArgs, inventory: Option<&Path>, gpu: &GpuConfig) -> anyhow::Result<Arc<Self>> {
+    pub fn of_here(
+        args: &PathArgs,
+        inventory: Option<&Path>,
+        ring: Option<&Path>,
+        gpu: &GpuConfig,
+    ) -> anyhow::Result<Arc<Self>> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let shown = gpu_page::shown(gpu, args.nvml_library.is_some())?;
-        Self::start(&paths(args), &host_name(), &clock, inventory, None, shown)
+        let place = Place::Helper(Sampling {
+            command: HelperCommand::this_binary(["gpu-helper"]),
+            interval: Duration::from_millis(gpu.sample_interval.unsigned_abs()),
+            ring: ring.map(Path::to_owned),
+        });
+        Self::start(&paths(args), &host_name(), &clock, inventory, None, shown, place)
     }
 
     /// The counters of the kernel's and the driver's events.
