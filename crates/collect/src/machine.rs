@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::{Clock, Family};
 
-use crate::gpu::{self, FIELDS, FieldTable, HostLabel, Names, Selection};
+use crate::gpu;
 use crate::kernel::{self, Classifier, Kernel, PATTERNS, XidCatalog, XidCounts};
 use crate::page::Page;
 use crate::{Error, Paths, Runner, State, node};
@@ -22,6 +22,22 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// Starts the collectors of the machine at `paths` with the usual GPU page and the driver's library in this process.
+    ///
+    /// # Errors
+    ///
+    /// As [`Machine::start_with`].
+    pub fn start(
+        paths: &Paths,
+        hostname: &str,
+        labels: Vec<(&'static str, String)>,
+        clock: &Arc<dyn Clock>,
+        inventory: Option<&Path>,
+    ) -> Result<Self, Error> {
+        let shown = gpu::Shown::usual()?;
+        Self::start_with(paths, hostname, labels, clock, inventory, shown, gpu::Place::Here)
+    }
+
     /// Starts the collectors of the machine at `paths` with the tables that come with the program.
     ///
     /// `hostname` is the label `Hostname` of the GPU page; `labels` stand on every line (`simulated="true"`).
@@ -32,12 +48,13 @@ impl Machine {
     /// # Errors
     ///
     /// [`Error::Thread`]; the tables are tested.
-    pub fn start(
+    pub fn start_with(
         paths: &Paths,
         hostname: &str,
         labels: Vec<(&'static str, String)>,
         clock: &Arc<dyn Clock>,
         inventory: Option<&Path>,
+        shown: gpu::Shown,
         place: gpu::Place,
     ) -> Result<Self, Error> {
         let catalog = XidCatalog::embedded()?;
@@ -46,10 +63,7 @@ impl Machine {
         let options = gpu::Options {
             library: paths.nvml_library.clone(),
             hostname: hostname.to_owned(),
-            selection: Selection::usual(&FieldTable::new(FIELDS)?, Names::default()),
-            host_label: HostLabel::default(),
-            nvidia_smi: None,
-            processes_max: gpu::PROCESSES_MAX,
+            shown,
             deadline: gpu::DEADLINE,
             tick: gpu::TICK,
             clock: Arc::clone(clock),

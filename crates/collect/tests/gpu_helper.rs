@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use collect::gpu::ring::{Column, RingReader, Wanted};
-use collect::gpu::{self, FIELDS, FieldTable, HelperCommand, Helpers, HostLabel, Names, Place, Sampling, Selection};
+use collect::gpu::{self, HelperCommand, Helpers, Place, Sampling};
 use collect::kernel::{self, Classifier, Kernel, PATTERNS, XidCatalog, XidCounts};
 use collect::page::Page;
 use collect::{Paths, Runner};
@@ -91,10 +91,7 @@ impl Server {
         let options = gpu::Options {
             library: paths.nvml_library.clone(),
             hostname: "node-a".to_owned(),
-            selection: Selection::usual(&FieldTable::new(FIELDS).expect("our own table"), Names::default()),
-            host_label: HostLabel::default(),
-            nvidia_smi: None,
-            processes_max: gpu::PROCESSES_MAX,
+            shown: gpu::Shown::usual().expect("our own tables"),
             deadline: CALL,
             tick: gpu::TICK,
             clock: clock.clone(),

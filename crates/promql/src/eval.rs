@@ -11,7 +11,6 @@
 mod absent;
 mod accumulate;
 mod aggregate;
-mod batch;
 mod binary;
 mod bucket;
 mod budget;
@@ -38,6 +37,7 @@ mod selector;
 mod series;
 mod set;
 mod sort;
+mod stream;
 mod subquery;
 mod sum;
 mod time_fn;

@@ -7,6 +7,7 @@
 //! through [`model::QueryEngine`], samples leave through [`model::Appender`], alerts through [`AlertSink`].
 
 pub mod alerting;
+pub mod drill;
 pub mod expand;
 pub mod group;
 mod listen;

@@ -65,6 +65,8 @@ pub enum Command {
     GpuHelper,
     /// Say of every alert whether it can fire, and if not, why.
     Rules(crate::command::prove::RulesArgs),
+    /// Bring in a fault at a hub, and follow it to the receiver's receipt.
+    Drill(crate::command::drill::DrillArgs),
 }
 
 /// Where to listen and keep data: the same for every process that stays.
@@ -110,6 +112,9 @@ pub struct StoreArgs {
     /// Leave the shipped rules out.
     #[arg(long)]
     pub no_shipped_rules: bool,
+    /// Allow samples to be deleted and snapshots to be taken over HTTP.
+    #[arg(long)]
+    pub admin_api: bool,
 }
 
 /// Where the machine's facts are read from: fakes and containers use the same code as a host.
@@ -190,9 +195,15 @@ pub enum Source {
 pub struct CollectArgs {
     /// The collector.
     pub source: Source,
-    /// Read a capture in place of the machine; `-` is standard input.
+    /// Read a capture in place of the machine: kernel lines, or what nvidia-smi printed; `-` is standard input.
     #[arg(long, value_name = "FILE")]
     pub from: Option<PathBuf>,
+    /// Which moment of a GPU capture that holds several (`idle`, `load`); the last by default.
+    #[arg(long, value_name = "WORD", requires = "from")]
+    pub moment: Option<String>,
+    /// The configuration file: what it says of the GPU page (`gpu:`) counts here too.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Print the families as JSON; kernel events always are.
     #[arg(long)]
     pub json: bool,

@@ -1,7 +1,9 @@
 //! The commands that answer and exit, and the way to those that stay.
 
+mod api;
 mod check;
 mod collect;
+pub mod drill;
 mod format;
 mod input;
 mod output;
@@ -59,5 +61,6 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Test(args) => test::test(&args),
         Command::GpuHelper => process::gpu_helper(),
         Command::Rules(args) => prove::rules(&args),
+        Command::Drill(args) => drill::drill(&args),
     }
 }

@@ -2,14 +2,17 @@
 
 mod agent;
 mod alerting;
+mod data;
 mod demo;
+mod drill;
 mod events;
 mod gpu_helper;
+pub mod gpu_page;
 mod hub;
 mod own_metrics;
 mod reload;
 mod ring;
-mod settings;
+pub mod settings;
 pub mod shipped;
 pub mod sources;
 mod store;

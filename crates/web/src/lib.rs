@@ -7,6 +7,8 @@
 
 pub mod agent;
 mod api;
+pub mod data;
+pub mod drill;
 mod error;
 pub mod events;
 mod guard;
@@ -17,8 +19,10 @@ mod params;
 pub mod ring;
 mod serve;
 mod work;
+pub mod yaml;
 
 pub use agent::{Agent, MetricsPage};
+pub use data::Data;
 pub use events::EventLog;
 pub use hub::{Hub, HubStatus};
 pub use ring::{Ring, RingQuery, RingRefusal};

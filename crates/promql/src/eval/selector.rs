@@ -98,7 +98,12 @@ impl Evaluator<'_> {
 
     /// Reads a series into `column`, taking room for its samples; the caller gives back what is returned. Damage
     /// costs the samples that it covers and is told as a warning: what could be read is there.
-    fn read(&self, series: &dyn StoredSeries, frame: &Frame, column: &mut Column) -> Result<usize, QueryError> {
+    pub(super) fn read(
+        &self,
+        series: &dyn StoredSeries,
+        frame: &Frame,
+        column: &mut Column,
+    ) -> Result<usize, QueryError> {
         self.budget.check()?;
         let (mint, maxt) = frame.bounds();
         column.clear();
@@ -146,7 +151,7 @@ pub(crate) fn store_error(error: StoreError) -> QueryError {
 }
 
 /// Fills each step with the latest sample that is young enough and no staleness marker.
-fn latest(frame: &Frame, column: &Column, take: Take, out: &mut Series) {
+pub(super) fn latest(frame: &Frame, column: &Column, take: Take, out: &mut Series) {
     frame.each(column, |step, window| {
         let last = window.end - 1;
         let value = column.values[last];
@@ -154,7 +159,7 @@ fn latest(frame: &Frame, column: &Column, take: Take, out: &mut Series) {
             return;
         }
         match column.histogram(last) {
-            Some(histogram) if take == Take::Value => out.set_native(step, Arc::clone(histogram)),
+            Some(histogram) if take != Take::Moment => out.set_native(step, Arc::clone(histogram)),
             _ => {
                 out.values[step] = match take {
                     Take::Value => value,
@@ -191,7 +196,7 @@ fn leave_stats(column: &mut Column) {
 }
 
 /// Removes staleness markers; a column mostly has none.
-fn drop_stale(column: &mut Column) {
+pub(super) fn drop_stale(column: &mut Column) {
     if !column.values.iter().any(|v| is_stale(*v)) {
         return;
     }

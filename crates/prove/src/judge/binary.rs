@@ -348,8 +348,14 @@ impl Judge<'_> {
 }
 
 fn or(mut left: Found, mut right: Found) -> Found {
-    let lines = std::mem::take(&mut right.lines);
+    let mut lines = std::mem::take(&mut right.lines);
     left.hear(&mut right);
+    if !left.lines.is_empty() {
+        // A series of the right side gives way to one of the left with the same labels.
+        for line in &mut lines {
+            line.filtered = true;
+        }
+    }
     left.lines.extend(lines);
     left
 }

@@ -1,6 +1,5 @@
 //! `watchfire rules prove`: of every alert, whether it can fire here, and if not, why and what mends it.
 
-mod api;
 mod backtest;
 mod source;
 
@@ -13,8 +12,8 @@ use model::text::{caret, line_column};
 use prove::{Facts, Finding, Reason, Verdict};
 use serde_json::{Value, json};
 
-use self::api::Api;
 use self::backtest::Firing;
+use super::api::Api;
 use super::{Outcome, output};
 
 /// Flags of `rules`.

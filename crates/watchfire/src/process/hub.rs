@@ -16,7 +16,9 @@ use tokio::sync::Semaphore;
 use web::{Hub, HubStatus};
 
 use super::alerting::Bridge;
+use super::data::{InForce, Shows};
 use super::demo::Demo;
+use super::drill;
 use super::events::Desk;
 use super::reload::Reloads;
 use super::settings::{Loaded, Settings};
@@ -47,7 +49,10 @@ struct Parts {
     alerts: alerts::Manager,
     machines: Vec<LocalMachine>,
     reloads: Reloads,
+    in_force: InForce,
     own_metrics: OnceLock<Arc<dyn Fn() -> String + Send + Sync>>,
+    /// Routes and receivers in force, for drills.
+    alerting: Mutex<Option<config::alertmanager::Config>>,
 }
 
 /// Runs until asked to end.
@@ -97,7 +102,9 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         alerts,
         machines,
         reloads: Reloads::begun(clock.now()),
+        in_force: InForce::default(),
         own_metrics: OnceLock::new(),
+        alerting: Mutex::default(),
     });
     let hub = Arc::new(page_parts(&parts, &loaded, engine, &db, clock, demo.is_some()));
 
@@ -125,6 +132,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
     if let Some(demo) = demo {
         demo.play()?;
     }
+    hub.data.otlp.set_options(super::data::otlp_options(&loaded));
     parts.apply(loaded).await?;
     let desk = Desk::of_hub(parts.targets.clone(), Arc::clone(&parts.rules))?;
     for machine in &parts.machines {
@@ -136,6 +144,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         repeat("rules", Arc::clone(&stopping), rules_turn(Arc::clone(&parts)))?,
         repeat("store", Arc::clone(&stopping), maintenance_turn(Arc::clone(&db)))?,
     ];
+    let _ = hub.drills.set(drill_desk(&parts, &hub, appender));
     hub.ready.store(true, Ordering::Release);
     tracing::info!("ready");
 
@@ -198,7 +207,7 @@ fn machines(settings: &Settings, demo: Option<&Arc<Demo>>) -> anyhow::Result<Vec
                 paths,
                 Some(&settings.data.join(GPU_INVENTORY)),
                 Some(&settings.data.join(GPU_RING)),
-                Duration::from_millis(settings.config.gpu.sample_interval.unsigned_abs()),
+                &settings.config.gpu,
             )?,
             labels: Box::new(move |job| Labels::from_pairs([("job", job), ("instance", &host)])),
             interval: None,
@@ -219,15 +228,18 @@ impl Parts {
     /// Puts a configuration in force, everywhere or nowhere.
     async fn apply(&self, loaded: Loaded) -> anyhow::Result<()> {
         let locals = self.local_targets(&loaded);
+        let shown = InForce::shown(&loaded);
         // The one part that can refuse comes first.
         self.alerts
             .reload(&loaded.alerting)
             .context("cannot use the alerting configuration")?;
+        *self.alerting.lock().unwrap_or_else(PoisonError::into_inner) = Some(loaded.alerting.clone());
         self.targets
             .apply(loaded.jobs, locals)
             .await
             .context("cannot use the scrape configuration")?;
         self.rules.apply(&loaded.groups, loaded.rule_options, SystemClock.now());
+        self.in_force.set(shown);
         Ok(())
     }
 
@@ -270,6 +282,16 @@ impl Parts {
     }
 }
 
+impl Shows for Parts {
+    fn in_force(&self) -> &InForce {
+        &self.in_force
+    }
+
+    fn reloads(&self) -> &Reloads {
+        &self.reloads
+    }
+}
+
 fn page_parts(
     parts: &Arc<Parts>,
     loaded: &Loaded,
@@ -288,6 +310,7 @@ fn page_parts(
     let external = parts.settings.external_url();
     Hub {
         engine,
+        data: super::data::data(db, &parts.settings, Arc::downgrade(parts)),
         targets: parts.targets.clone(),
         rules: Arc::clone(&parts.rules),
         alerts: parts.alerts.clone(),
@@ -326,7 +349,23 @@ fn page_parts(
                 .unwrap_or(web::hub::QUERIES_AT_ONCE)
                 .max(1),
         )),
+        drills: OnceLock::new(),
     }
+}
+
+/// Who runs drills: with the rules, routes and receivers in force, beside the real ones and never through them.
+fn drill_desk(parts: &Arc<Parts>, hub: &Hub, appender: Arc<dyn Appender>) -> Arc<dyn web::drill::Drills> {
+    let of = Arc::clone(parts);
+    Arc::new(drill::Desk::new(drill::Surroundings {
+        rules: Arc::clone(&parts.rules),
+        alerts: parts.alerts.clone(),
+        engine: Arc::clone(&hub.engine),
+        appender,
+        alerting: Box::new(move || of.alerting.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+        data: parts.settings.data.clone(),
+        external_url: parts.settings.external_url(),
+        runtime: tokio::runtime::Handle::current(),
+    }))
 }
 
 /// The page of this hub's own metrics; the hub scrapes it like any other.

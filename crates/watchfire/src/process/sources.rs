@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use collect::gpu::{HelperCommand, Place, Sampling};
+use collect::gpu::{HelperCommand, Place, Sampling, Shown};
 use collect::kernel::{Classifier, Kernel, PATTERNS};
 use collect::page::Page;
 use collect::{Machine, Paths, State};
+use config::watchfire::GpuConfig;
 use exposition::Format;
 use model::{Clock, Family, Millis, SystemClock};
 use tail::Stop;
 use tail::kmsg::{Boot, Item, Kmsg, Start};
 
+use super::gpu_page;
 use crate::cli::PathArgs;
 
 /// The local jobs: name, page, path on an agent.
@@ -66,10 +68,11 @@ impl Sources {
         clock: &Arc<dyn Clock>,
         inventory: Option<&Path>,
         booted: Option<Millis>,
+        shown: Shown,
         place: Place,
     ) -> anyhow::Result<Arc<Self>> {
-        let machine = Machine::start(paths, host, Vec::new(), clock, inventory, place);
-        let machine = machine.context("cannot start the collectors")?;
+        let machine = Machine::start_with(paths, host, Vec::new(), clock, inventory, shown, place)
+            .context("cannot start the collectors")?;
         let stop = Stop::new().context("cannot make a stop handle")?;
         read_kernel(&paths.kmsg, booted, Arc::clone(&machine.kernel), stop.clone())?;
         Ok(Arc::new(Self { machine, stop }))
@@ -84,15 +87,16 @@ impl Sources {
         args: &PathArgs,
         inventory: Option<&Path>,
         ring: Option<&Path>,
-        sampling: Duration,
+        gpu: &GpuConfig,
     ) -> anyhow::Result<Arc<Self>> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let shown = gpu_page::shown(gpu, args.nvml_library.is_some())?;
         let place = Place::Helper(Sampling {
             command: HelperCommand::this_binary(["gpu-helper"]),
-            interval: sampling,
+            interval: Duration::from_millis(gpu.sample_interval.unsigned_abs()),
             ring: ring.map(Path::to_owned),
         });
-        Self::start(&paths(args), &host_name(), &clock, inventory, None, place)
+        Self::start(&paths(args), &host_name(), &clock, inventory, None, shown, place)
     }
 
     /// The counters of the kernel's and the driver's events.
@@ -105,12 +109,8 @@ impl Sources {
         exposition::write_page(&self.machine.runner.collect(page), Format::Text)
     }
 
-    /// The same for a process that prints it and ends: where the GPUs need a second look, it is taken a second later.
-    pub fn page_once(&self, page: Page) -> String {
-        exposition::write_page(&self.families_once(page), Format::Text)
-    }
-
-    /// The families of that page.
+    /// The families of a page for a process that prints it and ends: where the GPUs need a second look, it is taken a second
+    /// later.
     pub fn families_once(&self, page: Page) -> Vec<Family> {
         self.machine.page_once(page, std::thread::sleep)
     }

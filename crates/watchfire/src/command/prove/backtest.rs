@@ -8,7 +8,7 @@ use prove::RuleText;
 use serde_json::{Value, json};
 
 use super::Firings;
-use super::api::{Api, labels, seconds};
+use crate::command::api::{Api, labels, seconds};
 use crate::command::output;
 
 /// Steps of one question: the API gives no more than 11,000 points.

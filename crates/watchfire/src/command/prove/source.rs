@@ -7,7 +7,7 @@ use model::{Kind, Millis};
 use prove::{Evidence, Facts, Finding, Interval, Origin, Reason, RuleText, Verdict};
 use serde_json::Value;
 
-use super::api::{Api, labels, seconds};
+use crate::command::api::{Api, labels, seconds};
 use crate::command::{input, output};
 use crate::process::shipped::RULE_FILES;
 

@@ -45,6 +45,11 @@ impl Api {
         })
     }
 
+    /// Runs a task where requests run.
+    pub fn within<T>(&self, task: impl Future<Output = T>) -> T {
+        self.runtime.block_on(task)
+    }
+
     /// What was judged against, in words.
     pub fn note(&self) -> String {
         if self.is_hub {
@@ -169,7 +174,7 @@ fn no_answer(address: &str, error: reqwest::Error) -> anyhow::Error {
     }
     anyhow::Error::new(Hinted {
         message: cause.to_string(),
-        hint: "start a hub with `watchfire run`, or judge against saved pages with --pages".into(),
+        hint: "start a hub with `watchfire run`, or name another with --hub".into(),
     })
     .context(context)
 }
