@@ -22,7 +22,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Starts the collectors of the machine at `paths` with the usual GPU page.
+    /// Starts the collectors of the machine at `paths` with the usual GPU page and the driver's library in this process.
     ///
     /// # Errors
     ///
@@ -33,9 +33,9 @@ impl Machine {
         labels: Vec<(&'static str, String)>,
         clock: &Arc<dyn Clock>,
         inventory: Option<&Path>,
-        place: gpu::Place,
     ) -> Result<Self, Error> {
-        Self::start_with(paths, hostname, labels, clock, inventory, gpu::Shown::usual()?, place)
+        let shown = gpu::Shown::usual()?;
+        Self::start_with(paths, hostname, labels, clock, inventory, shown, gpu::Place::Here)
     }
 
     /// Starts the collectors of the machine at `paths` with the tables that come with the program.

@@ -435,7 +435,7 @@ fn one_page_for_who_asks_once_has_what_lies_between_two_looks() {
     // GPU 2 is hot by then.
     let hot = 15_000;
     server.at(hot);
-    let machine = Machine::start(&paths, "node-a", Vec::new(), &clock, None, gpu::Place::Here).expect("threads");
+    let machine = Machine::start(&paths, "node-a", Vec::new(), &clock, None).expect("threads");
     let look = |span: Duration| server.at(hot + i64::try_from(span.as_millis()).expect("a second"));
     let page = machine.page_once(Page::Gpu, look);
     assert_eq!(family(&page, "DCGM_FI_PROF_GR_ENGINE_ACTIVE").len(), 8);

@@ -91,7 +91,7 @@ impl Server {
         let options = gpu::Options {
             library: paths.nvml_library.clone(),
             hostname: "node-a".to_owned(),
-            shown: gpu::Shown::usual().expect("our own table"),
+            shown: gpu::Shown::usual().expect("our own tables"),
             deadline: CALL,
             tick: gpu::TICK,
             clock: clock.clone(),

@@ -11,8 +11,8 @@ use super::simulator::{self, Gpu};
 use super::{Answer, INVALID_ARGUMENT, TIMEOUT, code, getters, put};
 use crate::scenario::{FaultKind, Scenario};
 
-/// How often a waiting call looks at the clock.
-const NAP: Duration = Duration::from_millis(10);
+/// How often a waiting call looks at the clock: seldom enough not to be what is measured of whoever waits.
+const NAP: Duration = Duration::from_millis(100);
 const SUPPORTED: u64 = raw::nvmlEventTypeXidCriticalError as u64;
 
 static SETS: Mutex<Sets> = Mutex::new(Sets {

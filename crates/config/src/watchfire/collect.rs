@@ -69,6 +69,9 @@ pub struct GpuConfig {
     pub sample_interval: Millis,
 }
 
+/// How often GPUs are sampled unless told.
+const SAMPLE_INTERVAL: Millis = 1_000;
+
 /// What the host's name is called on the lines of DCGM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostnameLabel {
@@ -77,9 +80,6 @@ pub enum HostnameLabel {
     /// `hostname`: exporters since May 2026.
     Lower,
 }
-
-/// How often GPUs are sampled unless told.
-const SAMPLE_INTERVAL: Millis = 1_000;
 
 impl Default for GpuConfig {
     fn default() -> Self {
@@ -217,14 +217,14 @@ impl GpuConfig {
             processes: fields.or("processes", base.processes)?,
             sample_interval: fields
                 .get::<Duration>("sample_interval")?
-                .map_or(SAMPLE_INTERVAL, |d| d.0),
+                .map_or(base.sample_interval, |d| d.0),
         };
         fields.finish()?;
-        if config.processes > PROCESSES_MAX {
-            return Err(fields.fault_at("processes", format!("processes must be at most {PROCESSES_MAX}")));
-        }
         if !(100..=60_000).contains(&config.sample_interval) {
             return Err(fields.fault_at("sample_interval", "sample_interval must be from 100ms to 1m"));
+        }
+        if config.processes > PROCESSES_MAX {
+            return Err(fields.fault_at("processes", format!("processes must be at most {PROCESSES_MAX}")));
         }
         Ok(config)
     }

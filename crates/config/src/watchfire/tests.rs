@@ -62,6 +62,10 @@ fn nonsense_is_refused() {
     refused("retention: {metrics: {size: 20}}", "unknown unit");
     refused("retention: {metrics: {time: 0s}}", "time must be above 0");
     refused("gpu: {names: dcgm-5}", "write dcgm-4.8, dcgm-4.9 or both");
+    refused(
+        "gpu: {sample_interval: 10ms}",
+        "sample_interval must be from 100ms to 1m",
+    );
     refused("gpu: {hostname_label: host}", "write Hostname or hostname");
     refused("gpu: {processes: 5000}", "at most 1000");
     refused("gpu: {counter_file: x}", "counters_file");

@@ -11,6 +11,8 @@ use collect::gpu::helper;
 
 /// Serves until the agent hangs up, or a signal asks to end.
 pub fn run() -> anyhow::Result<()> {
+    // In lists of processes it would go by the name of the link that it was started by.
+    let _ = std::fs::write("/proc/self/comm", "watchfire-gpu");
     let socket = helper::socket().context("cannot use standard input as a socket")?;
     let ending = socket.try_clone().context("cannot use standard input as a socket")?;
     let signals = tokio::runtime::Builder::new_current_thread()

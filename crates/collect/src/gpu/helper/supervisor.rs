@@ -255,7 +255,7 @@ impl Told {
         if gpu >= GPUS_MAX || !self.roster.answered(id, gpu, None, now) {
             return false;
         }
-        let least = Millis::from(sample_ms / 2);
+        let least = Millis::from(sample_ms / 4);
         let last = self.sampled.insert(gpu, sample.time);
         // A clock that was set back is no second sample.
         let is_second = last.is_some_and(|last| (0..least).contains(&(sample.time - last)));
