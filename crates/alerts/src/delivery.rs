@@ -277,8 +277,14 @@ impl History {
             .flatten()
     }
 
+    /// The delivery of a number.
+    #[must_use]
+    pub fn get(&self, id: u64) -> Option<&Delivery> {
+        self.all.iter().rev().find(|d| d.id == id)
+    }
+
     /// Newest first.
-    pub fn iter(&self) -> impl Iterator<Item = &Delivery> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Delivery> {
         self.all.iter().rev()
     }
 

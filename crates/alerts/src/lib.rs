@@ -24,7 +24,9 @@ pub mod route;
 pub mod silence;
 pub mod store;
 
+mod counts;
 pub mod delivery;
+pub mod health;
 pub mod payload;
 pub mod receiver;
 pub mod templates;
@@ -34,9 +36,9 @@ pub mod journal;
 
 mod error;
 
-pub use alert::{Alert, fingerprint};
+pub use alert::{AVOID_RECEIVER, Alert, DRILL, fingerprint};
 pub use defaults::{config_for_webhook, default_config};
 pub use engine::{AlertState, AlertView, Engine, GroupView, Stats};
 pub use error::Error;
 pub use manager::Manager;
-pub use silence::{Silence, SilenceState};
+pub use silence::{Recurrence, Silence, SilenceState};

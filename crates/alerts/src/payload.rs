@@ -147,6 +147,7 @@ mod tests {
             reason: Reason::First,
             at: 1_600,
             route_labels: BTreeMap::new(),
+            last_at: 0,
         }
     }
 

@@ -14,9 +14,10 @@ use std::sync::Arc;
 use config::alertmanager::{self, Found, Integration, WebhookConfig};
 use config::http::HttpClientConfig;
 use model::Millis;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::delivery::{Outcome, Receipt};
-use crate::engine::Notification;
+use crate::engine::{LAST_RESORT, Notification};
 use crate::error::Error;
 use crate::templates::Templates;
 
@@ -61,6 +62,7 @@ pub struct Sender {
     kind: &'static str,
     way: Way,
     line: Line,
+    places: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
@@ -90,8 +92,15 @@ pub fn build(config: &alertmanager::Config, external_url: &str) -> Result<Sender
             .collect();
         senders.insert(receiver.name.clone(), own?);
     }
+    let log = Integration::Log { send_resolved: true };
+    let log = Sender::new(LAST_RESORT, &log, &templates, external_url)?;
+    senders.insert(LAST_RESORT.to_owned(), vec![Arc::new(log)]);
     Ok(senders)
 }
+
+/// The most messages through one sender that are on their way or not written down yet; others wait. After a crash no
+/// more than these may be told again.
+const AT_ONCE: usize = 8;
 
 impl Sender {
     fn new(
@@ -118,6 +127,7 @@ impl Sender {
             kind: integration.kind(),
             way,
             line,
+            places: Arc::new(Semaphore::new(AT_ONCE)),
         };
         match sender.unbuilt() {
             None => Ok(sender),
@@ -142,6 +152,12 @@ impl Sender {
     #[must_use]
     pub fn kind(&self) -> &'static str {
         self.kind
+    }
+
+    /// Waits for a place on the way; to be given back once the outcome is written down.
+    pub(crate) async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        // The places are never closed.
+        Arc::clone(&self.places).acquire_owned().await.ok()
     }
 
     /// Tells. Never panics and always ends, at the latest after the requests' time.

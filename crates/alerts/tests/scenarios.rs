@@ -142,6 +142,7 @@ fn silence(node: &Node) -> Silence {
         updated_at: 0,
         created_by: "test".to_owned(),
         comment: "test".to_owned(),
+        ..Silence::default()
     }
 }
 

@@ -6,9 +6,9 @@
 //! An instant query is checked three ways, as Prometheus does it: as it is, with its selectors fixed by
 //! `@` and asked at other moments, and as the middle step of a range query.
 //!
-//! Deliberately absent: start timestamps, which are behind a feature flag upstream. They are read over at
-//! `load`; an evaluation that touches such a series and does not give what is expected counts as skipped,
-//! not as failed.
+//! Deliberately absent, both behind a feature flag upstream: start timestamps, which are read over at `load`, and
+//! native histograms under `anchored` or `smoothed`. An evaluation that touches such a series and does not give
+//! what is expected counts as skipped, not as failed.
 
 mod compare;
 mod fixed;

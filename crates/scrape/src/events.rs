@@ -24,7 +24,7 @@ impl Manager {
     /// Stores a page of events of the target with these labels at `time`, and gives the series that changed; none when
     /// there is no such target.
     ///
-    /// Only metrics that the target's pages have are taken: an agent's events go to the target that shows them.
+    /// Only metrics of the target's own page are taken: an agent's events go to the target that shows them.
     ///
     /// # Errors
     ///
@@ -81,20 +81,50 @@ impl Manager {
 pub(crate) struct Found {
     /// Its job.
     pub job: std::sync::Arc<Job>,
-    metadata: std::sync::Arc<crate::append::MetadataMap>,
+    url: String,
 }
 
 impl Found {
     pub(crate) fn new(entry: &Entry) -> Self {
         Self {
             job: std::sync::Arc::clone(&entry.job),
-            metadata: entry.metadata(),
+            url: entry.key.url.clone(),
         }
     }
 
-    /// Whether the target's pages have this metric.
+    /// Whether the target's page is the one that this metric stands on: an agent has pages of their own for its GPUs and
+    /// for its host, and one with everything.
     fn shows(&self, name: &str) -> bool {
-        let family = name.strip_suffix("_total").unwrap_or(name);
-        self.metadata.contains_key(name) || self.metadata.contains_key(family)
+        let is_of_gpu = name.starts_with("watchfire_gpu_");
+        if self.url.ends_with("/metrics/gpu") {
+            is_of_gpu
+        } else {
+            !self.url.ends_with("/metrics/node") || !is_of_gpu
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(url: &str, gpu: bool, node: bool) {
+        let found = Found {
+            job: std::sync::Arc::new(Job::new("j")),
+            url: url.to_owned(),
+        };
+        let shown = (
+            found.shows("watchfire_gpu_xid_errors_total"),
+            found.shows("watchfire_oom_kills_total"),
+        );
+        assert_eq!(shown, (gpu, node), "{url}");
+    }
+
+    #[test]
+    fn an_event_goes_to_the_target_that_shows_it() {
+        check("http://a/metrics", true, true);
+        check("http://a/metrics/gpu", true, false);
+        check("http://a/metrics/node", false, true);
     }
 }

@@ -58,7 +58,7 @@ struct Running {
 pub(crate) struct Key {
     job: String,
     pub labels: Labels,
-    url: String,
+    pub url: String,
 }
 
 pub(crate) struct Entry {

@@ -1,6 +1,8 @@
 //! The routes under `/api`, one file per subject.
 
+pub mod alertmanager;
 pub mod alerts;
+pub mod deliveries;
 pub mod drill;
 pub mod query;
 pub mod rules;

@@ -62,10 +62,10 @@ impl EventLog {
         self.last.send_replace(number);
     }
 
-    /// Whether a stream is open.
+    /// Streams that are open.
     #[must_use]
-    pub fn has_listeners(&self) -> bool {
-        self.last.receiver_count() > 0
+    pub fn listeners(&self) -> usize {
+        self.last.receiver_count()
     }
 
     /// What came after `number`, and the last number of it.

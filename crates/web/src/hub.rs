@@ -97,7 +97,8 @@ impl Hub {
 
 /// The routes of a hub, which goes by its external address too.
 pub fn router(hub: Arc<Hub>) -> Site {
-    use api::{alerts, drill, query, rules, series, status, targets};
+    use api::alertmanager::{alerts as v2_alerts, silences, status as v2};
+    use api::{alerts, deliveries, drill, query, rules, series, status, targets};
     let ready = Arc::clone(&hub);
     let own = Arc::clone(&hub);
     let reload = Arc::clone(&hub);
@@ -122,6 +123,15 @@ pub fn router(hub: Arc<Hub>) -> Site {
         .route("/api/v1/alertmanagers", get(status::alertmanagers))
         .route("/api/watchfire/v1/status", get(status::status))
         .route("/api/watchfire/v1/notifications", get(alerts::notifications))
+        .route("/api/watchfire/v1/deliveries", get(deliveries::deliveries))
+        .route("/api/watchfire/v1/receivers", get(deliveries::receivers))
+        .route("/api/watchfire/v1/receivers/{name}/test", post(deliveries::test))
+        .route("/api/v2/status", get(v2::status))
+        .route("/api/v2/receivers", get(v2::receivers))
+        .route("/api/v2/alerts", get(v2_alerts::alerts).post(v2_alerts::post))
+        .route("/api/v2/alerts/groups", get(v2_alerts::groups))
+        .route("/api/v2/silences", get(silences::silences).post(silences::post))
+        .route("/api/v2/silence/{id}", get(silences::silence).delete(silences::expire))
         .route("/api/watchfire/v1/drill", post(drill::start))
         .route("/api/watchfire/v1/drill/{id}", get(drill::look).delete(drill::stop))
         .route(

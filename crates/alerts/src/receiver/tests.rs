@@ -62,6 +62,7 @@ fn notification(alerts: Vec<Told>) -> Notification {
         reason: pipeline::Reason::First,
         at: NOW,
         route_labels: BTreeMap::new(),
+        last_at: 0,
     }
 }
 

@@ -1,4 +1,6 @@
 //! Experimental `anchored` and `smoothed`: windows whose ends are samples, real or interpolated.
+//!
+//! Deliberately absent: native histograms, which are left out here.
 
 use std::ops::Range;
 
@@ -6,6 +8,7 @@ use model::{Column, Labels, QueryError};
 
 use super::Evaluator;
 use super::grid::Grid;
+use super::native_range::numbers_of;
 use super::series::{ABSENT, Series};
 use super::window::Frame;
 use crate::ast::RangeExtension;
@@ -60,6 +63,7 @@ impl Evaluator<'_> {
         let wide = widened(frame, self.lookback, smoothed);
         let found = self.select(select, wide.bounds())?;
         self.over_columns(&found, &wide, |labels, column, _| {
+            let column = &numbers_of(column);
             let mut values = vec![ABSENT; frame.grid.len];
             wide.each(column, |step, window| {
                 let end = frame.end(step);
@@ -92,6 +96,7 @@ impl Evaluator<'_> {
         let wide = widened(&frame, self.lookback, true);
         let found = self.select(select, wide.bounds())?;
         self.over_columns(&found, &wide, |labels, column, _| {
+            let column = &numbers_of(column);
             let mut values = vec![ABSENT; grid.len];
             wide.each(column, |step, window| {
                 let at = frame.end(step);
@@ -120,6 +125,7 @@ impl Evaluator<'_> {
         let wide = widened(frame, self.lookback, smoothed);
         let found = self.select(select, wide.bounds())?;
         self.over_columns(&found, &wide, |labels, column, _| {
+            let column = &numbers_of(column);
             let end = frame.end(0);
             let ends = Ends {
                 start: end.saturating_sub(frame.range),

@@ -125,7 +125,11 @@ impl Evaluator<'_> {
         };
         let frame = Frame::of(&select, self.lookback, grid);
         let found = self.select(&select, frame.bounds())?;
-        self.instant_of(&found, &frame, Take::Millis)
+        let infos = self.instant_of(&found, &frame, Take::Millis)?;
+        if infos.iter().any(|s| !s.natives.is_empty()) {
+            return Err(QueryError::Execution("info sample should be float".to_owned()));
+        }
+        Ok(infos)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Column, Labels, QueryError, StoredSeries};
+use model::{Column, Labels, QueryError, ResetHint, StoredSeries};
 
 use super::Evaluator;
 use super::absent;
@@ -47,6 +47,7 @@ impl Evaluator<'_> {
                     self.budget.check()?;
                     column.clear();
                     super::fill_column(&inner[i], inner_grid, column);
+                    forget_resets(column);
                     let name = (&inner[i].labels, inner[i].drop_name);
                     self.windowed(call, &frame, &params, name, column, scratch)
                 })?
@@ -159,6 +160,17 @@ impl Evaluator<'_> {
             _ => {}
         }
         self.note(notes);
+    }
+}
+
+/// What is known of resets is known of neighbours in the store, not of the steps of a subquery.
+fn forget_resets(column: &mut Column) {
+    for native in column.histograms.iter_mut().flatten() {
+        if matches!(native.reset, ResetHint::Reset | ResetHint::NotReset) {
+            let mut histogram = (**native).clone();
+            histogram.reset = ResetHint::Unknown;
+            *native = Arc::new(histogram);
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use model::QueryError;
 use model::number::General;
+use model::{Labels, QueryError};
 
 use super::Evaluator;
 use super::aggregate::Groups;
@@ -187,10 +187,27 @@ pub(super) fn descending(a: f64, b: f64) -> Ordering {
     b.partial_cmp(&a).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
+/// The hash by which Prometheus chooses, so that the same series are chosen here: each name and value in order
+/// behind its length, a byte up to 254, else 255 and three bytes.
+fn prometheus_hash(labels: &Labels) -> u64 {
+    let mut bytes = Vec::with_capacity(256);
+    for text in labels.iter().flat_map(|(name, value)| [name, value]) {
+        match u8::try_from(text.len()) {
+            Ok(length) if length < 255 => bytes.push(length),
+            _ => {
+                bytes.push(255);
+                bytes.extend_from_slice(&text.len().to_le_bytes()[..3]);
+            }
+        }
+        bytes.extend_from_slice(text.as_bytes());
+    }
+    xxhash_rust::xxh64::xxh64(&bytes, 0)
+}
+
 /// Whether the series' place between 0 and 1, which its labels fix, lies within the ratio: from the left
 /// where it is positive, from the right where it is negative.
 fn in_ratio(ratio: f64, series: &Series) -> bool {
-    let place = series.labels.hash64() as f64 / u64::MAX as f64;
+    let place = prometheus_hash(&series.labels) as f64 / u64::MAX as f64;
     if ratio >= 0.0 {
         place < ratio
     } else {

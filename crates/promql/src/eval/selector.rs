@@ -154,7 +154,7 @@ fn latest(frame: &Frame, column: &Column, take: Take, out: &mut Series) {
             return;
         }
         match column.histogram(last) {
-            Some(histogram) if take == Take::Value => out.set_native(step, Arc::clone(histogram)),
+            Some(histogram) if take != Take::Moment => out.set_native(step, Arc::clone(histogram)),
             _ => {
                 out.values[step] = match take {
                     Take::Value => value,

@@ -90,6 +90,7 @@ impl std::fmt::Display for Report {
 }
 
 const START_TIMESTAMPS: &str = "start timestamps";
+const EXTENDED_NATIVE: &str = "native histograms under anchored or smoothed";
 
 /// The options that Prometheus' own scripts are written for: everything experimental is on, and names are
 /// removed at the end of a query.
@@ -110,6 +111,7 @@ pub fn run(file: &str, script: &str, options: &EngineOptions) -> Report {
         engine: Engine::new(store.clone(), options.clone()),
         store,
         started: Vec::new(),
+        native: Vec::new(),
     };
     let mut report = Report::default();
     for command in parse_script(script) {
@@ -150,12 +152,15 @@ struct Runner {
     store: Arc<MemStore>,
     /// Series that have start timestamps.
     started: Vec<Labels>,
+    /// Series that hold native histograms.
+    native: Vec<Labels>,
 }
 
 impl Runner {
     fn clear(&mut self) {
         self.store.clear();
         self.started.clear();
+        self.native.clear();
     }
 
     fn load(&mut self, step: Millis, with_nhcb: bool, start_timestamps: bool, series: &[SeriesLine]) {
@@ -173,6 +178,9 @@ impl Runner {
                         self.store.add_histogram(&line.labels, time, histogram);
                     }
                 }
+            }
+            if line.points.iter().any(|p| matches!(p, Point::Histogram { .. })) {
+                self.native.push(line.labels.clone());
             }
             if start_timestamps {
                 self.started.push(line.labels.clone());
@@ -259,7 +267,12 @@ impl Runner {
             let passes = |m: &Matcher| m.matches(labels.get(&m.name).unwrap_or(""));
             selectors.iter().any(|s| s.matchers.iter().all(passes))
         };
-        self.started.iter().any(touches).then_some(START_TIMESTAMPS)
+        if self.started.iter().any(touches) {
+            return Some(START_TIMESTAMPS);
+        }
+        let printed = expr.to_string();
+        let extended = printed.contains(" anchored") || printed.contains(" smoothed");
+        (extended && self.native.iter().any(touches)).then_some(EXTENDED_NATIVE)
     }
 }
 

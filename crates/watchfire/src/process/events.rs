@@ -191,7 +191,7 @@ impl Shared {
         drop(state);
         let stored = match way {
             Way::Hub { .. } => true,
-            Way::Agent(log) => log.has_listeners(),
+            Way::Agent(log) => log.listeners() > 0,
         };
         let mut changes = Vec::new();
         for machine in &mut machines {
