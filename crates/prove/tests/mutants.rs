@@ -13,7 +13,18 @@ use promql::ast::{BinaryOp, Expr, ExprKind};
 use prove::{Evidence, Facts, Interval, Origin, RuleText, Verdict};
 
 /// Ends of names, and names, of counters.
-const COUNTED: &[&str] = &["_total", "_bucket", "_count", "_sum", "_TOTAL", "_COUNTER", "_failure", "_success", "_us", "_media_errors"];
+const COUNTED: &[&str] = &[
+    "_total",
+    "_bucket",
+    "_count",
+    "_sum",
+    "_TOTAL",
+    "_COUNTER",
+    "_failure",
+    "_success",
+    "_us",
+    "_media_errors",
+];
 
 fn folder() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/rules")
@@ -42,7 +53,10 @@ fn evidence() -> Evidence {
         for drill in rules::drill::read("drill", &support::read(&path)).unwrap() {
             for source in [&drill.sick, &drill.healthy] {
                 for (labels, samples) in drill.points(source, 1_780_000_000_000) {
-                    let values = samples.iter().map(|(_, v)| Interval::new(*v, *v)).filter(|v| v.lo.is_finite());
+                    let values = samples
+                        .iter()
+                        .map(|(_, v)| Interval::new(*v, *v))
+                        .filter(|v| v.lo.is_finite());
                     evidence.add_series(&labels, values.reduce(Interval::hull));
                     let name = labels.get(METRIC_NAME).unwrap();
                     let is_counter = COUNTED.iter().any(|end| name.ends_with(end));
@@ -76,7 +90,8 @@ fn places(expr: &Expr, text: &str, out: &mut Places) {
             if let ExprKind::Matrix { range, .. } = &expr.kind {
                 out.windows.push((range.span.start, range.span.end));
             } else {
-                out.instants.push((expr.span.start, expr.span.end, selector.name.clone()));
+                out.instants
+                    .push((expr.span.start, expr.span.end, selector.name.clone()));
             }
         }
         ExprKind::Call { function, args } => {
@@ -120,9 +135,18 @@ fn dead(rule: &RuleText, evidence: &Evidence, facts: &Facts) -> Vec<(&'static st
         return Vec::new();
     }
     let mut out = Vec::new();
-    let each = |f: &dyn Fn(&str) -> String| found.names.iter().map(|(s, e, name)| (*s, *e, f(name))).collect::<Vec<_>>();
+    let each = |f: &dyn Fn(&str) -> String| {
+        found
+            .names
+            .iter()
+            .map(|(s, e, name)| (*s, *e, f(name)))
+            .collect::<Vec<_>>()
+    };
     out.push(("renamed", replaced(text, each(&|name| format!("{name}_gone")))));
-    out.push(("misspelt", replaced(text, each(&|name| name.replacen(['e', 'E'], "3", 1)))));
+    out.push((
+        "misspelt",
+        replaced(text, each(&|name| name.replacen(['e', 'E'], "3", 1))),
+    ));
     out.push(("no PromQL", format!("{text}%")));
     let with_label = found.names.iter().map(|(start, end, name)| {
         let has_braces = text[*end..].starts_with('{');
@@ -144,16 +168,28 @@ fn dead(rule: &RuleText, evidence: &Evidence, facts: &Facts) -> Vec<(&'static st
             out.push(("rate of a gauge", format!("rate({selector}[5m]) > 0.5")));
             out.push(("increase of a gauge", format!("increase({selector}[10m]) > 0")));
         }
-        out.push(("conditions that exclude each other", format!("{selector} > 90 and {selector} < 80")));
+        out.push((
+            "conditions that exclude each other",
+            format!("{selector} > 90 and {selector} < 80"),
+        ));
         out.push(("count that is nothing", format!("count({selector}) == 0")));
         if let Some(unit) = facts.unit(name).filter(|unit| unit.range.hi.is_finite()) {
             let above = unit.range.hi * 10.0 + 1.0;
             out.push(("above every value", format!("{selector} > {above}")));
-            out.push(("above every value, averaged", format!("avg by (instance) ({selector}) >= {above}")));
-            out.push(("percent for a ratio", format!("avg_over_time({selector}[5m]) * 1 > {above}")));
+            out.push((
+                "above every value, averaged",
+                format!("avg by (instance) ({selector}) >= {above}"),
+            ));
+            out.push((
+                "percent for a ratio",
+                format!("avg_over_time({selector}[5m]) * 1 > {above}"),
+            ));
         }
         if name.starts_with("DCGM_") {
-            out.push(("labels that share nothing", format!("({selector} > 1) and vllm:num_requests_waiting > 0")));
+            out.push((
+                "labels that share nothing",
+                format!("({selector} > 1) and vllm:num_requests_waiting > 0"),
+            ));
             out.push(("labels that share nothing", format!("{selector} / tgi_queue_size > 1")));
         }
     }
@@ -164,8 +200,14 @@ fn dead(rule: &RuleText, evidence: &Evidence, facts: &Facts) -> Vec<(&'static st
         let _ = start;
         out.push(("a rate below zero", format!("rate({name}[5m]) < 0")));
         if name.ends_with("_bucket") {
-            out.push(("quantile without le", format!("histogram_quantile(0.9, sum by (instance) (rate({name}[5m]))) > 1")));
-            out.push(("quantile above the top bucket", format!("histogram_quantile(0.9, sum by (le, instance) (rate({name}[5m]))) > 1e6")));
+            out.push((
+                "quantile without le",
+                format!("histogram_quantile(0.9, sum by (instance) (rate({name}[5m]))) > 1"),
+            ));
+            out.push((
+                "quantile above the top bucket",
+                format!("histogram_quantile(0.9, sum by (le, instance) (rate({name}[5m]))) > 1e6"),
+            ));
         }
     }
     out
@@ -188,10 +230,13 @@ fn benign(rule: &RuleText) -> Vec<(&'static str, String)> {
     ];
     let longer = found.windows.iter().map(|(s, e)| (*s, *e, "30m".to_owned())).collect();
     out.push(("longer windows", replaced(text, longer)));
-    let matched = found.names.iter().map(|(start, end, name)| match text[*end..].starts_with('{') {
-        true => (*start, *end + 1, format!("{name}{{instance=~\".+\",")),
-        false => (*start, *end, format!("{name}{{instance=~\".+\"}}")),
-    });
+    let matched = found
+        .names
+        .iter()
+        .map(|(start, end, name)| match text[*end..].starts_with('{') {
+            true => (*start, *end + 1, format!("{name}{{instance=~\".+\",")),
+            false => (*start, *end, format!("{name}{{instance=~\".+\"}}")),
+        });
     let matched: Vec<_> = matched.collect();
     out.push(("of any instance", replaced(text, matched)));
     if let ExprKind::Binary(binary) = &expr.kind
@@ -199,7 +244,11 @@ fn benign(rule: &RuleText) -> Vec<(&'static str, String)> {
         && let ExprKind::Number { value, .. } = binary.rhs.kind
         && matches!(binary.op, BinaryOp::Gt | BinaryOp::Lt)
     {
-        let nearer = if binary.op == BinaryOp::Gt { value * 0.9 } else { value * 1.1 };
+        let nearer = if binary.op == BinaryOp::Gt {
+            value * 0.9
+        } else {
+            value * 1.1
+        };
         let at = (binary.rhs.span.start, binary.rhs.span.end, nearer.to_string());
         out.push(("a threshold a little nearer", replaced(text, vec![at])));
     }
@@ -231,7 +280,11 @@ fn mutants_that_are_dead_are_found_and_those_that_live_are_not_called_dead() {
         }
     }
     let sum = |map: &BTreeMap<&str, Vec<String>>| map.values().map(Vec::len).sum::<usize>();
-    println!("dead mutants {dead_count}, missed {}; live ones {live_count}, called dead {}", sum(&missed), sum(&wronged));
+    println!(
+        "dead mutants {dead_count}, missed {}; live ones {live_count}, called dead {}",
+        sum(&missed),
+        sum(&wronged)
+    );
     assert!(dead_count > 500 && live_count > 500, "{dead_count}, {live_count}");
     assert!(sum(&missed) * 100 <= dead_count * 5, "missed: {missed:#?}");
     assert!(sum(&wronged) * 100 <= live_count * 2, "called dead: {wronged:#?}");
@@ -250,7 +303,10 @@ fn the_pack_has_a_dead_man_and_repeats_nothing() {
     let pack = pack();
     assert_eq!(prove::remarks(&pack), []);
     for finding in prove::prove(&pack, &evidence(), &Facts::shipped().unwrap()) {
-        let repeated = finding.reasons.iter().find(|r| r.code == "duplicate" || r.code == "contradictory");
+        let repeated = finding
+            .reasons
+            .iter()
+            .find(|r| r.code == "duplicate" || r.code == "contradictory");
         assert_eq!(repeated, None, "{}", finding.alert);
     }
 }
