@@ -15,3 +15,5 @@ cargo run --release --locked --quiet -p collect --example cost
 title "a machine watched, nobody asking: PSS and processor time"
 make --silent build
 benches/idle.sh 60
+title "thirty days of a healthy, busy server, in injected time: no alert"
+cargo test --release --locked --quiet -p watchfire --bin watchfire -- --ignored thirty_days

@@ -42,6 +42,8 @@ pub struct Known {
 pub struct Evidence {
     origin: Origin,
     metrics: HashMap<String, Vec<Known>>,
+    /// Where a series stands among those of its metric, by labels and page.
+    places: HashMap<(u128, usize), usize>,
     kinds: HashMap<String, Kind>,
     pages: Vec<String>,
     /// How often targets are scraped.
@@ -57,6 +59,7 @@ impl Evidence {
         Self {
             origin,
             metrics: HashMap::new(),
+            places: HashMap::new(),
             kinds: HashMap::new(),
             pages: Vec::new(),
             interval: None,
@@ -150,7 +153,16 @@ impl Evidence {
     fn add(&mut self, labels: &Labels, seen: Option<Interval>, page: usize) {
         let name = labels.get(METRIC_NAME).unwrap_or("");
         let known = self.metrics.entry_ref(name).or_default();
+        let place = (labels.hash128(), page);
+        if let Some(known) = self.places.get(&place).and_then(|at| known.get_mut(*at)) {
+            known.seen = match (known.seen, seen) {
+                (Some(a), Some(b)) => Some(a.hull(b)),
+                (a, b) => a.or(b),
+            };
+            return;
+        }
         if known.len() < SERIES_OF_METRIC_MAX {
+            self.places.insert(place, known.len());
             known.push(Known {
                 labels: labels.drop_name(),
                 seen,

@@ -363,4 +363,16 @@ mod tests {
             .unwrap_err();
         assert!(error.to_string().starts_with("x.yml:2:"), "{error}");
     }
+
+    #[test]
+    fn the_classes_of_kernel_events_are_those_of_their_table() {
+        let table = include_str!("../../../data/kernel_events.yml");
+        let classes: Vec<&str> = table
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("- class: "))
+            .collect();
+        let facts = Facts::shipped().unwrap();
+        let known = facts.values_of("watchfire_kernel_events_total", "class").unwrap();
+        assert_eq!(known, classes);
+    }
 }

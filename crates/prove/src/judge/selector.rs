@@ -170,6 +170,8 @@ impl Judge<'_> {
                     }),
                     bound: part_of.clone().map(|whole| (whole, 1.0)),
                     guess: known.past,
+                    // Not there at this moment.
+                    filtered: known.seen.is_none() && !self.is_open(),
                     ..Line::bare(range)
                 };
                 if self.is_open() {

@@ -86,6 +86,11 @@ impl Demo {
     ///
     /// The folder cannot be written, or the library cannot be loaded.
     pub fn prepare(data: &Path) -> anyhow::Result<Self> {
+        Self::playing(data, SCENARIO)
+    }
+
+    /// The same for another scenario, which the library reads from a file beside it.
+    fn playing(data: &Path, text: &str) -> anyhow::Result<Self> {
         let folder = data.join("demo");
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         // The path counts from the root: the loader would search for a bare name elsewhere.
@@ -97,7 +102,12 @@ impl Demo {
         let controls = sim::Control::open(&library).with_context(|| format!("cannot load {}", library.display()))?;
         let (epoch, is_new) = epoch(&folder)?;
         controls.set_epoch_ms(Some(epoch));
-        let scenario = Scenario::parse(SCENARIO).context("the demonstration's scenario")?;
+        if text != SCENARIO {
+            let file = folder.join("scenario.yml");
+            std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+            controls.set_scenario(Some(&file)).context("cannot name the scenario")?;
+        }
+        let scenario = Scenario::parse(text).context("the simulated server's scenario")?;
         let clock = Arc::new(TurnedClock::default());
         clock.at.store(epoch, Ordering::Release);
         let tree = |time| sim::procfs::Tree::new(Arc::clone(&scenario), &folder.join("proc"), epoch).write(time);
@@ -297,3 +307,6 @@ fn write_if_other(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     std::fs::write(&fresh, bytes).with_context(|| format!("cannot write {}", fresh.display()))?;
     std::fs::rename(&fresh, path).with_context(|| format!("cannot write {}", path.display()))
 }
+
+#[cfg(test)]
+mod healthy;

@@ -378,6 +378,8 @@ fn own_page(parts: &Arc<Parts>, db: &Arc<tsdb::Db>) -> Arc<dyn Fn() -> String + 
         if let Some(parts) = weak.upgrade() {
             families.extend(parts.targets.families());
             families.extend(parts.reloads.families());
+            families.extend(parts.alerts.families());
+            families.push(own_metrics::rules_failing(&parts.rules));
         }
         exposition::write_page(&families, Format::Text)
     });

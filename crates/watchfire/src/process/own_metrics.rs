@@ -5,6 +5,22 @@ use model::{Family, Kind};
 /// Ticks of a second in `/proc/self/stat`; the kernel's fixed unit towards programs on Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
 
+/// How many rules failed when they were last evaluated.
+pub fn rules_failing(rules: &rules::Manager) -> Family {
+    let groups = rules.status();
+    let failing = groups
+        .iter()
+        .flat_map(|group| &group.rules)
+        .filter(|rule| rule.last_error.is_some());
+    let mut family = Family::new(
+        "watchfire_rules_failing",
+        Kind::Gauge,
+        "Rules whose last evaluation failed: their alerts are silent, not fine.",
+    );
+    family.push(Vec::new(), failing.count() as f64);
+    family
+}
+
 /// The families of the process itself; a figure that the kernel does not give is left out.
 pub fn families(version: &str) -> Vec<Family> {
     let mut out = Vec::new();
