@@ -109,6 +109,9 @@ pub struct StoreArgs {
     /// Leave the shipped rules out.
     #[arg(long)]
     pub no_shipped_rules: bool,
+    /// Compute every query anew, for benchmarks.
+    #[arg(long)]
+    pub no_result_cache: bool,
 }
 
 /// Where the machine's facts are read from: fakes and containers use the same code as a host.

@@ -4,6 +4,7 @@ pub mod alertmanager;
 pub mod alerts;
 pub mod deliveries;
 pub mod drill;
+pub mod queries;
 pub mod query;
 pub mod rules;
 pub mod series;

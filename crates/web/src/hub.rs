@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
+use axum::routing::{any, delete, get, post};
 use model::{Clock, Millis, QueryEngine};
 use tokio::sync::Semaphore;
 use tower_http::compression::CompressionLayer;
@@ -15,6 +15,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::agent::MetricsPage;
 use crate::error::ApiError;
+use crate::queries::Queries;
 use crate::serve::Site;
 use crate::{api, guard, page};
 
@@ -69,6 +70,8 @@ pub struct Hub {
     pub status: HubStatus,
     /// How long a query may take.
     pub query_timeout: Duration,
+    /// Running queries.
+    pub queries: Arc<Queries>,
     /// Places for running queries.
     pub query_slots: Arc<Semaphore>,
     /// Drills; not there until the hub can run them.
@@ -98,7 +101,7 @@ impl Hub {
 /// The routes of a hub, which goes by its external address too.
 pub fn router(hub: Arc<Hub>) -> Site {
     use api::alertmanager::{alerts as v2_alerts, silences, status as v2};
-    use api::{alerts, deliveries, drill, query, rules, series, status, targets};
+    use api::{alerts, deliveries, drill, queries, query, rules, series, status, targets};
     let ready = Arc::clone(&hub);
     let own = Arc::clone(&hub);
     let reload = Arc::clone(&hub);
@@ -122,6 +125,9 @@ pub fn router(hub: Arc<Hub>) -> Site {
         .route("/api/v1/status/walreplay", get(status::replay))
         .route("/api/v1/alertmanagers", get(status::alertmanagers))
         .route("/api/watchfire/v1/status", get(status::status))
+        .route("/api/watchfire/v1/queries", get(queries::list))
+        .route("/api/watchfire/v1/queries/{id}", delete(queries::cancel))
+        .route("/api/watchfire/v1/queries/{id}/cancel", post(queries::cancel))
         .route("/api/watchfire/v1/notifications", get(alerts::notifications))
         .route("/api/watchfire/v1/deliveries", get(deliveries::deliveries))
         .route("/api/watchfire/v1/receivers", get(deliveries::receivers))

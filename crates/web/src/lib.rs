@@ -15,6 +15,7 @@ pub mod hub;
 mod json;
 mod page;
 mod params;
+pub mod queries;
 mod serve;
 mod work;
 
