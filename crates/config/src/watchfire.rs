@@ -72,8 +72,16 @@ pub struct Limits {
     pub series: u64,
     /// Samples a query may load.
     pub query_samples: u64,
+    /// Series a query may select.
+    pub query_series: u64,
+    /// Bytes of memory that the values and labels of a query may take.
+    pub query_memory: u64,
     /// How long a query may take, in milliseconds.
     pub query_timeout: Millis,
+    /// How long a query may take before it is logged, in milliseconds.
+    pub slow_query: Millis,
+    /// Bytes of memory for results of refreshing range queries.
+    pub result_cache: u64,
     /// Queries at one time.
     pub queries: u64,
     /// Bytes of a request's body.
@@ -100,7 +108,11 @@ impl Default for Limits {
         Self {
             series: 2_000_000,
             query_samples: 50_000_000,
+            query_series: 5_000_000,
+            query_memory: 1 << 30,
             query_timeout: 120_000,
+            slow_query: 10_000,
+            result_cache: 64 << 20,
             queries: 20,
             body_bytes: 64 << 20,
             alerts: 100_000,
@@ -356,11 +368,20 @@ fn limits(node: Option<&Node>) -> Result<Limits> {
     let mut limits = Limits {
         series: count("series", base.series)?,
         query_samples: count("query_samples", base.query_samples)?,
+        query_series: count("query_series", base.query_series)?,
         queries: count("queries", base.queries)?,
         alerts: count("alerts", base.alerts)?,
         ..base
     };
     limits.query_timeout = above_zero(&mut fields, "query_timeout", Duration(base.query_timeout), |d| d.0)?;
+    limits.slow_query = above_zero(&mut fields, "slow_query", Duration(base.slow_query), |d| d.0)?;
+    for (key, bytes) in [
+        ("query_memory", &mut limits.query_memory),
+        ("result_cache", &mut limits.result_cache),
+    ] {
+        let base = i64::try_from(*bytes).unwrap_or(i64::MAX);
+        *bytes = above_zero(&mut fields, key, Bytes(base), |b| b.0)?.unsigned_abs();
+    }
     let body = i64::try_from(base.body_bytes).unwrap_or(i64::MAX);
     limits.body_bytes = above_zero(&mut fields, "body_size", Bytes(body), |b| b.0)?.unsigned_abs();
     fields.finish()?;

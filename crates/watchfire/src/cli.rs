@@ -115,6 +115,9 @@ pub struct StoreArgs {
     /// Allow samples to be deleted and snapshots to be taken over HTTP.
     #[arg(long)]
     pub admin_api: bool,
+    /// Compute every query anew, for benchmarks.
+    #[arg(long)]
+    pub no_result_cache: bool,
 }
 
 /// Where the machine's facts are read from: fakes and containers use the same code as a host.

@@ -8,6 +8,7 @@ pub mod drill;
 pub mod exemplars;
 pub mod federate;
 pub mod push;
+pub mod queries;
 pub mod query;
 pub mod read;
 pub mod rules;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
+use axum::routing::{any, delete, get, post};
 use model::{Clock, Millis, QueryEngine};
 use tokio::sync::Semaphore;
 use tower_http::compression::CompressionLayer;
@@ -16,6 +16,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use crate::agent::MetricsPage;
 use crate::data::Data;
 use crate::error::ApiError;
+use crate::queries::Queries;
 use crate::ring::Ring;
 use crate::serve::Site;
 use crate::{api, guard, page};
@@ -75,6 +76,8 @@ pub struct Hub {
     pub status: HubStatus,
     /// How long a query may take.
     pub query_timeout: Duration,
+    /// Running queries.
+    pub queries: Arc<Queries>,
     /// Places for running queries.
     pub query_slots: Arc<Semaphore>,
     /// Drills; not there until the hub can run them.
@@ -105,7 +108,8 @@ impl Hub {
 pub fn router(hub: Arc<Hub>) -> Site {
     use api::alertmanager::{alerts as v2_alerts, silences, status as v2};
     use api::{
-        admin, alerts, deliveries, drill, exemplars, federate, push, query, read, rules, series, status, targets,
+        admin, alerts, deliveries, drill, exemplars, federate, push, queries, query, read, rules, series, status,
+        targets,
     };
     let ready = Arc::clone(&hub);
     let own = Arc::clone(&hub);
@@ -159,6 +163,9 @@ pub fn router(hub: Arc<Hub>) -> Site {
         )
         .route("/api/v1/alertmanagers", get(status::alertmanagers))
         .route("/api/watchfire/v1/status", get(status::status))
+        .route("/api/watchfire/v1/queries", get(queries::list))
+        .route("/api/watchfire/v1/queries/{id}", delete(queries::cancel))
+        .route("/api/watchfire/v1/queries/{id}/cancel", post(queries::cancel))
         .route("/api/watchfire/v1/notifications", get(alerts::notifications))
         .route("/api/watchfire/v1/deliveries", get(deliveries::deliveries))
         .route("/api/watchfire/v1/receivers", get(deliveries::receivers))

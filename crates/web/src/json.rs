@@ -5,12 +5,15 @@ use std::fmt::Write as _;
 use model::{Column, Histogram, Labels, Millis, QueryOutcome, Sample, Value};
 
 /// The body of a successful query.
-pub fn query_body(outcome: &QueryOutcome) -> String {
+pub fn query_body(outcome: &QueryOutcome, stats: Option<&serde_json::Value>) -> String {
     let mut out = String::with_capacity(256 + 24 * points(&outcome.value));
     out.push_str(r#"{"status":"success","data":{"resultType":""#);
     out.push_str(outcome.value.type_name());
     out.push_str(r#"","result":"#);
     put_value(&mut out, &outcome.value);
+    if let Some(stats) = stats {
+        let _ = write!(out, r#","stats":{stats}"#);
+    }
     out.push('}');
     put_texts(&mut out, "warnings", &outcome.warnings);
     put_texts(&mut out, "infos", &outcome.infos);
@@ -234,12 +237,13 @@ mod tests {
 
     #[track_caller]
     fn check(value: Value, want: &str) {
-        let body = query_body(&QueryOutcome {
+        let outcome = QueryOutcome {
             value,
             warnings: vec![],
             infos: vec![],
             samples_read: 0,
-        });
+        };
+        let body = query_body(&outcome, None);
         assert_eq!(body, format!(r#"{{"status":"success","data":{{{want}}}}}"#));
         serde_json::from_str::<serde_json::Value>(&body).expect("an answer is JSON");
     }

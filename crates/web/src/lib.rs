@@ -16,6 +16,7 @@ pub mod hub;
 mod json;
 mod page;
 mod params;
+pub mod queries;
 pub mod ring;
 mod serve;
 mod work;

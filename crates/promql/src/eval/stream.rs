@@ -104,7 +104,7 @@ impl Evaluator<'_> {
             if let Some(call) = source.call {
                 self.remark(call, &params, grid, block);
             }
-            block.iter().try_for_each(|series| each(series))?;
+            block.iter().try_for_each(&mut each)?;
             self.budget.give(block.iter().map(Series::cells).sum());
             Ok(())
         };
@@ -135,7 +135,7 @@ impl Evaluator<'_> {
         out.values.clear();
         out.values.resize(frame.grid.len, ABSENT);
         out.natives.clear();
-        let held = self.read(stored, frame, &mut space.column)?;
+        let held = self.read(stored, frame, source.call.is_none(), &mut space.column)?;
         match source.call {
             None => latest(frame, &space.column, Take::Value, out),
             Some(call) => self.windows_of(call, frame, params, &mut space.column, &mut space.scratch, out)?,

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use exposition::Format;
-use model::{Appender, Clock, Labels, Millis, Queryable, SystemClock};
-use promql::{Engine, EngineOptions};
+use model::{Appender, Clock, Labels, Millis, QueryEngine, Queryable, SystemClock};
+use promql::{CachedEngine, Engine, EngineOptions};
 use scrape::{Job, LocalTarget};
 use tokio::sync::Semaphore;
 use web::{Hub, HubStatus};
@@ -51,6 +51,8 @@ struct Parts {
     reloads: Reloads,
     in_force: InForce,
     own_metrics: OnceLock<Arc<dyn Fn() -> String + Send + Sync>>,
+    /// Results of refreshing range queries; absent where every query is computed anew.
+    cache: Option<CachedEngine>,
     /// Routes and receivers in force, for drills.
     alerting: Mutex<Option<config::alertmanager::Config>>,
 }
@@ -95,7 +97,15 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
     ));
     let targets = scrape::Manager::new(Arc::clone(&appender), Arc::clone(&clock));
     let machines = machines(&settings, demo.as_ref())?;
+    let cache_bytes = usize::try_from(settings.config.limits.result_cache).unwrap_or(usize::MAX);
+    let cache = (!settings.store.no_result_cache)
+        .then(|| CachedEngine::new((*engine).clone(), Arc::clone(&db) as Arc<dyn Queryable>, cache_bytes));
+    let engine: Arc<dyn QueryEngine> = match &cache {
+        Some(cache) => Arc::new(cache.clone()),
+        None => engine,
+    };
     let parts = Arc::new(Parts {
+        cache,
         settings,
         targets,
         rules,
@@ -190,6 +200,8 @@ fn engine_options(settings: &Settings, loaded: &Loaded) -> EngineOptions {
     EngineOptions {
         subquery_step: loaded.rule_options.interval,
         samples_max: usize::try_from(settings.config.limits.query_samples).unwrap_or(usize::MAX),
+        series_max: usize::try_from(settings.config.limits.query_series).unwrap_or(usize::MAX),
+        bytes_max: usize::try_from(settings.config.limits.query_memory).unwrap_or(usize::MAX),
         timeout: settings.query_timeout(),
         experimental: settings.config.promql_experimental,
         threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -295,7 +307,7 @@ impl Shows for Parts {
 fn page_parts(
     parts: &Arc<Parts>,
     loaded: &Loaded,
-    engine: Arc<Engine>,
+    engine: Arc<dyn QueryEngine>,
     db: &Arc<tsdb::Db>,
     clock: Arc<dyn Clock>,
     demo: bool,
@@ -344,6 +356,9 @@ fn page_parts(
         },
         clock,
         query_timeout: parts.settings.query_timeout(),
+        queries: Arc::new(web::queries::Queries::new(Duration::from_millis(
+            config.limits.slow_query.unsigned_abs(),
+        ))),
         query_slots: Arc::new(Semaphore::new(
             usize::try_from(config.limits.queries)
                 .unwrap_or(web::hub::QUERIES_AT_ONCE)
@@ -380,6 +395,7 @@ fn own_page(parts: &Arc<Parts>, db: &Arc<tsdb::Db>) -> Arc<dyn Fn() -> String + 
             families.extend(parts.reloads.families());
             families.extend(parts.alerts.families());
             families.push(own_metrics::rules_failing(&parts.rules));
+            families.extend(parts.cache.iter().flat_map(own_metrics::result_cache));
         }
         exposition::write_page(&families, Format::Text)
     });

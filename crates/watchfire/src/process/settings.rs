@@ -37,7 +37,7 @@ pub struct Settings {
     /// The configuration at the start.
     pub config: Config,
     serve: ServeArgs,
-    store: StoreArgs,
+    pub(super) store: StoreArgs,
 }
 
 /// What a reload reads anew.

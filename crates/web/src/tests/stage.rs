@@ -244,6 +244,7 @@ impl Stage {
                 ..HubStatus::default()
             },
             query_timeout: Duration::from_secs(10),
+            queries: Arc::default(),
             query_slots: Arc::new(Semaphore::new(2)),
             drills: std::sync::OnceLock::new(),
         });
