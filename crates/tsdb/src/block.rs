@@ -123,7 +123,11 @@ impl Block {
         match (self.meta.count("boundary"), self.meta.count("imported")) {
             (0, 0) => Some(span_start(self.meta.maxt).saturating_add(SPAN)),
             (0, _) => None,
-            (boundary, _) => i64::try_from(boundary).ok(),
+            // Never beyond the span of its last sample.
+            (boundary, _) => {
+                let end = span_start(self.meta.maxt).saturating_add(SPAN);
+                Some(i64::try_from(boundary).unwrap_or(end).min(end))
+            }
         }
     }
 

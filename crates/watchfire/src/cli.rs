@@ -56,6 +56,10 @@ pub enum Command {
     Check(CheckArgs),
     /// Ask a running hub, or any Prometheus, a PromQL question.
     Query(QueryArgs),
+    /// Bring history that was gathered elsewhere into the store of a hub that does not run.
+    Import(crate::command::import::ImportArgs),
+    /// Write history of the store of a hub that does not run, for other programs.
+    Export(crate::command::export::ExportArgs),
     /// Parse an expression and print it in its canonical form.
     Format(FormatArgs),
     /// Run test files.

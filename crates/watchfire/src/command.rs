@@ -4,7 +4,10 @@ mod api;
 mod check;
 mod collect;
 pub mod drill;
+pub mod export;
 mod format;
+mod history;
+pub mod import;
 mod input;
 mod output;
 pub mod prove;
@@ -57,6 +60,8 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Collect(args) => collect::collect(&args),
         Command::Check(args) => check::check(&args),
         Command::Query(args) => query::query(&args),
+        Command::Import(args) => import::import(&args),
+        Command::Export(args) => export::export(&args),
         Command::Format(args) => format::format(&args),
         Command::Test(args) => test::test(&args),
         Command::GpuHelper => process::gpu_helper(),

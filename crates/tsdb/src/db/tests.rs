@@ -1220,3 +1220,90 @@ fn samples_in_bulk_may_come_in_any_order_and_of_any_age() {
     let count = |m: &Model| m.values().map(BTreeMap::len).sum::<usize>();
     assert_eq!(count(&compacted), count(&driver.model));
 }
+
+/// All that can be read, and whether something was said of what cannot.
+fn readable(db: &Db) -> (Model, bool) {
+    let (mut model, mut told) = (Model::new(), false);
+    let selection = db.select(&[], Millis::MIN, Millis::MAX).expect("select");
+    told |= !selection.warnings.is_empty();
+    for stored in selection.series {
+        let mut column = Column::default();
+        told |= stored.read(Millis::MIN, Millis::MAX, &mut column).is_err();
+        assert!(column.times.is_sorted_by(|a, b| a < b) && column.times.len() == column.values.len());
+        let samples = (0..column.len()).map(|i| (column.times[i], bits(&Value::at(&column, i))));
+        let samples: BTreeMap<_, _> = samples.collect();
+        if !samples.is_empty() {
+            model.insert(stored.labels().clone(), samples);
+        }
+    }
+    let stats = db.stats();
+    told |= stats.wal_corruptions + stats.blocks_broken + stats.deletions_damaged + stats.chunk_corruptions > 0;
+    (model, told)
+}
+
+fn files_below(fs: &MemFs, dir: &std::path::Path, into: &mut Vec<(std::path::PathBuf, usize)>) {
+    for entry in fs.list(dir).unwrap() {
+        let path = dir.join(&entry.name);
+        if entry.folder {
+            files_below(fs, &path, into);
+        } else {
+            into.push((path, entry.size as usize));
+        }
+    }
+}
+
+#[test]
+fn any_file_damaged_anywhere_is_told_and_nothing_is_invented() {
+    let fs = MemFs::new();
+    let mut driver = some_hours(&fs);
+    for i in 0..40_u64 {
+        let time = driver.now + i as i64 * 15_000;
+        driver.append_histogram(&series(15), time, &histogram(i + 1), false);
+    }
+    let undeleted = driver.model.clone();
+    driver.delete(&[Matcher::equal("gpu", "1")], START + HOUR, START + 2 * HOUR);
+    driver.db.close().unwrap();
+    let mut files = Vec::new();
+    files_below(&fs, std::path::Path::new("data"), &mut files);
+    let (mut kinds, mut told_of) = (BTreeMap::<String, usize>::new(), 0);
+    for (path, size) in files {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name == "LOCK" {
+            continue;
+        }
+        let step = (size / 60).max(1);
+        for at in (0..size).step_by(step) {
+            for cut in [false, true] {
+                let copy = fs.at(fs.op_count());
+                copy.edit(&path, |bytes| if cut { bytes.truncate(at) } else { bytes[at] ^= 0x04 })
+                    .unwrap();
+                // A format number that makes no sense, or is a newer one, is an error of its own.
+                let Ok(db) = Db::open(options(&copy)) else {
+                    assert_eq!(name, "VERSION");
+                    continue;
+                };
+                db.wait_ready().expect("damage is no reason to stop");
+                let (got, told) = readable(&db);
+                let what = format!("{} byte {at}, cut {cut}", path.display());
+                for (labels, samples) in &got {
+                    for (time, bits) in samples {
+                        let want = undeleted.get(labels).and_then(|s| s.get(time));
+                        assert_eq!(want, Some(bits), "{what}: {labels} has an invented {time}");
+                    }
+                }
+                // A log cut at its end, or whose last record does not fit, cannot be told from one that was being written.
+                let silent = name.ends_with(".seg") && (cut || size - at < 500);
+                assert!(got == driver.model || told || silent, "{what}: lost without a word");
+                *kinds.entry(name.clone()).or_default() += 1;
+                told_of += usize::from(told);
+            }
+        }
+    }
+    for kind in ["index", "times", "000001", "meta.json", "deletes", "VERSION"] {
+        assert!(
+            kinds.get(kind).is_some() || kind == "VERSION",
+            "{kind} was damaged too: {kinds:?}"
+        );
+    }
+    assert!(told_of > 300, "{told_of} of {kinds:?}");
+}
