@@ -5,6 +5,13 @@ use std::collections::BTreeMap;
 use model::Millis;
 use model::labels::Labels;
 
+/// The label that marks an alert of a drill: a group of its own by its value, and no source of inhibition.
+pub const DRILL: &str = "drill";
+
+/// The annotation that names a receiver which must not be the one to tell the alert: the one it is about. Where the
+/// routes lead to no other, another receiver is found.
+pub const AVOID_RECEIVER: &str = "avoid_receiver";
+
 /// One alert as last told.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Alert {
@@ -61,6 +68,12 @@ impl Alert {
     #[must_use]
     pub fn resolved_at(&self, now: Millis) -> bool {
         self.ends_at.is_some_and(|end| end <= now)
+    }
+
+    /// Whether it belongs to a drill.
+    #[must_use]
+    pub fn is_drill(&self) -> bool {
+        self.labels.get(DRILL).is_some()
     }
 
     /// Joins what was known with what is told now, where the two overlap; else what is told now stands.

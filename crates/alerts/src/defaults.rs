@@ -1,6 +1,7 @@
 //! Configurations for those who write none.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use config::alertmanager::{Config, GroupBy, Integration, Receiver, Route, WebhookConfig};
 use config::http::HttpClientConfig;
@@ -59,6 +60,8 @@ fn one_receiver(name: &str, integration: Integration) -> Config {
         inhibit_rules: Vec::new(),
         time_intervals: Vec::new(),
         templates: Vec::new(),
+        folder: PathBuf::from("."),
+        original: format!("route:\n  receiver: {name}\nreceivers:\n  - name: {name}\n"),
     }
 }
 

@@ -16,10 +16,12 @@ use config::alertmanager::{self, InhibitRule, TimeInterval};
 use model::Millis;
 use model::labels::Labels;
 
-use crate::alert::Alert;
-use crate::delivery::{Delivery, DeliveryStatus, History, Outcome};
+use crate::alert::{AVOID_RECEIVER, Alert};
+use crate::counts::Counts;
+use crate::delivery::{Delivery, DeliveryStatus, History, Outcome, Receipt};
 use crate::error::Error;
 use crate::group::{Group, GroupId, Sending, Told};
+use crate::health::Healths;
 use crate::inhibit::Inhibitor;
 use crate::journal::{Known, Write};
 use crate::nflog::{Entry, NotificationLog, entry_key};
@@ -62,6 +64,29 @@ pub struct Notification {
     pub alerts: Vec<Told>,
     /// Why it is told.
     pub reason: Reason,
+    /// When it was decided, in milliseconds since the epoch.
+    pub at: Millis,
+    /// The labels of the route; their values are templates.
+    pub route_labels: BTreeMap<String, String>,
+    /// When the group was last told to this receiver, in milliseconds since the epoch; 0 when never.
+    pub last_at: Millis,
+}
+
+impl Notification {
+    /// A name for what is told: the same for each attempt at it, over a restart too, and for nothing else.
+    #[must_use]
+    pub fn key(&self) -> String {
+        let mut told: Vec<String> = self
+            .alerts
+            .iter()
+            .map(|t| format!("{:x}{}", t.fingerprint, t.resolved))
+            .collect();
+        told.sort();
+        let told = told.join(",");
+        let text = format!("{}\n{}\n{told}\n{}", self.group_key, self.receiver, self.last_at);
+        let hash = Labels::from_pairs([("message", text.as_str())]).hash128();
+        format!("{hash:032x}")
+    }
 }
 
 /// What must be remembered of a message on its way.
@@ -73,8 +98,12 @@ struct Pending {
     entry: Entry,
     repeat: Millis,
     delivery: Delivery,
+    kind: &'static str,
     generation: u64,
 }
+
+/// The receiver of last resort: our own log, where there is no other.
+pub const LAST_RESORT: &str = "watchfire/log";
 
 /// An integration as far as decisions go.
 #[derive(Debug, Clone)]
@@ -88,6 +117,8 @@ struct Channel {
 struct Plan {
     routes: Routes,
     receivers: HashMap<String, Vec<Channel>>,
+    /// For each receiver that tells someone, a route to it that no alert takes by itself; the log is the last.
+    apart: Vec<(String, usize)>,
     inhibit_rules: Vec<InhibitRule>,
     intervals: HashMap<String, TimeInterval>,
 }
@@ -101,9 +132,31 @@ impl Plan {
             };
             receiver.integrations.iter().map(channel).collect()
         };
+        let mut routes = Routes::new(&config.route);
+        let mut receivers: HashMap<String, Vec<Channel>> =
+            config.receivers.iter().map(|r| (r.name.clone(), channels(r))).collect();
+        let log = Channel {
+            kind: "log",
+            send_resolved: true,
+        };
+        receivers.insert(LAST_RESORT.to_owned(), vec![log]);
+        let speaking = config.receivers.iter().filter(|r| !r.integrations.is_empty());
+        let names = speaking.map(|r| r.name.clone()).chain([LAST_RESORT.to_owned()]);
+        let apart = names
+            .map(|name| {
+                let route = alertmanager::Route {
+                    receiver: name.clone(),
+                    routes: Vec::new(),
+                    ..config.route.clone()
+                };
+                let at = routes.add_apart(route);
+                (name, at)
+            })
+            .collect();
         Self {
-            routes: Routes::new(&config.route),
-            receivers: config.receivers.iter().map(|r| (r.name.clone(), channels(r))).collect(),
+            routes,
+            receivers,
+            apart,
             inhibit_rules: config.inhibit_rules.clone(),
             intervals: config
                 .time_intervals
@@ -129,6 +182,8 @@ pub struct Engine {
     groups: BTreeMap<GroupId, Group>,
     on_the_way: HashMap<u64, Pending>,
     history: History,
+    healths: Healths,
+    counts: Counts,
     writes: Vec<Write>,
     stats: Stats,
     last_id: u64,
@@ -154,6 +209,8 @@ impl Engine {
             groups: BTreeMap::new(),
             on_the_way: HashMap::new(),
             last_id: history.last_id(),
+            healths: Healths::new(history.iter().rev()),
+            counts: Counts::default(),
             history,
             writes: Vec::new(),
             stats: Stats::default(),
@@ -162,8 +219,25 @@ impl Engine {
             resolve_timeout: config.resolve_timeout,
             next_sweep: now.saturating_add(SWEEP_EVERY),
         };
+        engine.know();
+        for alert in known.alerts {
+            engine.put(alert, now);
+        }
         engine.resume(now);
         engine
+    }
+
+    /// Takes note of the ways there are.
+    fn know(&mut self) {
+        let receivers = &self.plan.receivers;
+        for channel in receivers.values().flatten() {
+            self.counts.know(channel.kind);
+        }
+        let is_there = |receiver: &str, integration: &str| {
+            let mut channels = receivers.get(receiver).into_iter().flatten().enumerate();
+            channels.any(|(at, channel)| integration == integration_name(channel.kind, at))
+        };
+        self.healths.keep(is_there);
     }
 
     /// Takes up the alerts that receivers were last told of as firing, where the routes still agree.
@@ -171,8 +245,7 @@ impl Engine {
         let mut told: BTreeMap<u64, Alert> = BTreeMap::new();
         for (group_key, entry) in self.log.iter().filter(|(_, e)| e.expires_at >= now) {
             for (fingerprint, alert) in &entry.firing {
-                let routes = self.plan.routes.matching(&alert.labels);
-                let agrees = routes.into_iter().any(|at| {
+                let agrees = self.ways(alert).into_iter().any(|at| {
                     let node = self.plan.routes.get(at);
                     node.group_key(&node.group_labels(&alert.labels)) == group_key
                 });
@@ -182,6 +255,9 @@ impl Engine {
             }
         }
         for alert in told.into_values() {
+            if self.store.get(alert.fingerprint()).is_some() {
+                continue;
+            }
             if let Some(alert) = self.store.put(alert, now) {
                 // Time for the rules to speak first: until then nobody knows whether it goes on.
                 let wait = now.saturating_add(self.resolve_timeout);
@@ -193,15 +269,50 @@ impl Engine {
     /// Takes news of an alert in.
     pub fn put(&mut self, alert: Alert, now: Millis) {
         self.stats.received += 1;
+        self.stats.received_resolved += u64::from(alert.resolved_at(now));
         if let Some(alert) = self.store.put(alert, now) {
+            if alert.external {
+                self.writes.push(Write::alert(alert.fingerprint(), Some(&alert)));
+            }
             self.group(&alert, now, None);
         }
+    }
+
+    /// The routes an alert takes: those of the tree, without such as lead to the receiver it is about; where that
+    /// leaves none, the way to another receiver.
+    fn ways(&self, alert: &Alert) -> Vec<usize> {
+        let mut ways = self.plan.routes.matching(&alert.labels);
+        let Some(avoided) = alert.annotations.get(AVOID_RECEIVER) else {
+            return ways;
+        };
+        ways.retain(|at| self.plan.routes.get(*at).route.receiver != *avoided && !self.plan.channels(*at).is_empty());
+        if ways.is_empty() {
+            ways.extend(self.way_around(avoided, alert));
+        }
+        ways
+    }
+
+    /// The way on which an alert is told already, else that to the first receiver that does not fail, else our log.
+    fn way_around(&self, avoided: &str, alert: &Alert) -> Option<usize> {
+        let fingerprint = alert.fingerprint();
+        let others = self.plan.apart.iter().filter(|(name, _)| name != avoided);
+        let is_told = |at: usize| {
+            let id = (at, self.plan.routes.get(at).group_labels(&alert.labels));
+            self.groups
+                .get(&id)
+                .is_some_and(|group| group.alerts.contains_key(&fingerprint))
+        };
+        let known = others
+            .clone()
+            .find(|(name, at)| is_told(*at) && !self.healths.is_failing(name));
+        let sound = || others.clone().find(|(name, _)| !self.healths.is_failing(name));
+        known.or_else(sound).or(self.plan.apart.last()).map(|(_, at)| *at)
     }
 
     /// Puts an alert into the group of every route it takes. `first` tells when a new group is looked at
     /// first; `None` for the route's own wait.
     fn group(&mut self, alert: &Arc<Alert>, now: Millis, first: Option<Millis>) {
-        for at in self.plan.routes.matching(&alert.labels) {
+        for at in self.ways(alert) {
             let node = self.plan.routes.get(at);
             let labels = node.group_labels(&alert.labels);
             let wait = node.route.group_wait;
@@ -293,6 +404,10 @@ impl Engine {
         group.ended = ended.map(|(t, _)| (t.fingerprint, t.alert.updated_at)).collect();
         let (told, kept_out): (Vec<_>, Vec<_>) = judged.into_iter().partition(|(_, muted)| muted.is_clear());
         group.told = Arc::new(told.into_iter().map(|(told, _)| told).collect());
+        let active = &self.plan.routes.get(id.0).route.active_time_intervals;
+        for (_, muted) in &kept_out {
+            self.counts.suppress(muted, active);
+        }
         let ended_unseen: Vec<u64> = kept_out
             .iter()
             .filter(|(told, _)| told.resolved)
@@ -370,6 +485,7 @@ impl Engine {
             route.repeat_interval,
             now,
         );
+        let last_at = last.map_or(0, |entry| entry.at);
         let Some(why) = why else {
             group.sending[at] = Sending::Idle;
             return;
@@ -399,7 +515,9 @@ impl Engine {
             id: chain,
             at: now,
             receiver: route.receiver.clone(),
-            integration: format!("{}[{at}]", channel.kind),
+            integration: integration_name(channel.kind, at),
+            address: String::new(),
+            fingerprints: alerts.iter().map(|t| t.fingerprint).collect(),
             group_key: group.key.clone(),
             firing: firing.len(),
             resolved: alerts.len() - firing.len(),
@@ -407,6 +525,8 @@ impl Engine {
             attempts: attempt,
             latency: 0,
             error: String::new(),
+            remark: String::new(),
+            test: false,
         };
         out.push(Notification {
             id: number,
@@ -417,6 +537,9 @@ impl Engine {
             group_labels: id.1.clone(),
             alerts,
             reason: why,
+            at: now,
+            route_labels: route.labels.clone(),
+            last_at,
         });
         let pending = Pending {
             group: id.clone(),
@@ -425,6 +548,7 @@ impl Engine {
             entry,
             repeat: route.repeat_interval,
             delivery,
+            kind: channel.kind,
             generation: self.generation,
         };
         self.on_the_way.insert(number, pending);
@@ -432,12 +556,18 @@ impl Engine {
 
     /// Takes the outcome of a message in; returns messages that follow from it at once.
     pub fn done(&mut self, id: u64, outcome: &Outcome, latency: Millis, now: Millis) -> Vec<Notification> {
+        self.finish(id, &Receipt::from(outcome.clone()), latency, now)
+    }
+
+    /// The same with what is to be remembered of the message.
+    pub fn finish(&mut self, id: u64, receipt: &Receipt, latency: Millis, now: Millis) -> Vec<Notification> {
+        let outcome = &receipt.outcome;
         let Some(pending) = self.on_the_way.remove(&id) else {
             return Vec::new();
         };
         let attempt = pending.delivery.attempts;
         let chain = pending.delivery.id;
-        self.note(pending.delivery, outcome, latency, now);
+        self.note(pending.kind, pending.delivery, receipt, latency, now);
         if *outcome == Outcome::Sent {
             let entry = Entry::new(now, pending.repeat, pending.entry.firing, pending.entry.resolved);
             self.record(pending.key, entry);
@@ -476,14 +606,35 @@ impl Engine {
         }
     }
 
-    fn note(&mut self, mut delivery: Delivery, outcome: &Outcome, latency: Millis, now: Millis) {
-        delivery.take(outcome);
+    /// Remembers a test of a receiver, which is no message of a group.
+    pub fn note_test(
+        &mut self,
+        kind: &'static str,
+        mut delivery: Delivery,
+        receipt: &Receipt,
+        now: Millis,
+    ) -> Delivery {
+        self.last_id += 1;
+        delivery.id = self.last_id;
+        let latency = delivery.latency;
+        self.note(kind, delivery.clone(), receipt, latency, now);
+        self.history.get(delivery.id).cloned().unwrap_or(delivery)
+    }
+
+    fn note(&mut self, kind: &'static str, mut delivery: Delivery, receipt: &Receipt, latency: Millis, now: Millis) {
+        delivery.take(receipt);
         delivery.at = now;
         delivery.latency = latency;
         match delivery.status {
             DeliveryStatus::Sent => self.stats.sent += 1,
             DeliveryStatus::Retrying | DeliveryStatus::Failed => self.stats.failed_attempts += 1,
         }
+        let reason = match &receipt.outcome {
+            Outcome::Sent => None,
+            Outcome::Retry(problem) | Outcome::Failed(problem) => Some(problem.reason),
+        };
+        self.counts.note(kind, &delivery, reason);
+        self.healths.note(&delivery);
         self.writes.push(Write::delivery(delivery.id, Some(&delivery)));
         if let Some(old) = self.history.record(delivery) {
             self.writes.push(Write::delivery(old, None));
@@ -505,7 +656,9 @@ impl Engine {
 
     fn sweep(&mut self, now: Millis) {
         self.next_sweep = now.saturating_add(SWEEP_EVERY);
-        self.store.sweep(now);
+        for alert in self.store.sweep(now).iter().filter(|a| a.external) {
+            self.writes.push(Write::alert(alert.fingerprint(), None));
+        }
         for key in self.log.sweep(now) {
             self.writes.push(Write::entry(&key, None));
         }
@@ -517,6 +670,7 @@ impl Engine {
     /// Goes over to another configuration: every alert is grouped anew, what was told stays known.
     pub fn reload(&mut self, config: &alertmanager::Config, now: Millis) {
         self.plan = Plan::new(config);
+        self.know();
         self.generation += 1;
         self.older = self.on_the_way.len();
         self.groups.clear();
@@ -556,6 +710,11 @@ impl Engine {
     pub fn take_writes(&mut self) -> Vec<Write> {
         std::mem::take(&mut self.writes)
     }
+}
+
+/// `webhook[0]`
+fn integration_name(kind: &str, at: usize) -> String {
+    format!("{kind}[{at}]")
 }
 
 /// The pause after an attempt, from 1.

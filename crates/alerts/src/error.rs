@@ -6,14 +6,6 @@ use std::path::PathBuf;
 /// Why the crate refuses.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A receiver of a kind that is not built.
-    #[error("receiver {receiver:?}: receiver kind {kind} is not built yet")]
-    Kind {
-        /// The receiver's name.
-        receiver: String,
-        /// The key in the file, such as `slack_configs`.
-        kind: String,
-    },
     /// A receiver that uses something not built.
     #[error("receiver {receiver:?}: {what} is not built yet")]
     Feature {
@@ -41,9 +33,28 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A template file cannot be read.
+    #[error("cannot read the template file {path}")]
+    TemplateFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A template file is no template.
+    #[error("template file {path}")]
+    Template {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Box<template::Error>,
+    },
+    /// There is no such receiver.
+    #[error("no receiver {0:?} in the configuration")]
+    NoReceiver(String),
     /// A silence that makes no sense.
     #[error("silence invalid: {0}")]
-    Silence(&'static str),
+    Silence(String),
     /// A silence of that name is not there.
     #[error("silence {0} not found")]
     NoSilence(String),

@@ -7,7 +7,7 @@ use config::alertmanager::InhibitRule;
 use model::Millis;
 use model::labels::Labels;
 
-use crate::alert::{Alert, fingerprint};
+use crate::alert::{Alert, DRILL, fingerprint};
 use crate::store::Store;
 
 /// The firing sources of every rule, by the values that must be equal. Built for one moment.
@@ -42,6 +42,10 @@ impl<'r> Inhibitor<'r> {
     /// The fingerprint of an alert that silences these labels, if one does.
     #[must_use]
     pub fn silenced_by(&self, labels: &Labels) -> Option<u64> {
+        // A drill is to be heard, whatever else happens.
+        if labels.get(DRILL).is_some() {
+            return None;
+        }
         self.rules.iter().find_map(|(rule, sources)| {
             if !rule.target_matchers.iter().all(|m| m.matches_labels(labels)) {
                 return None;
@@ -58,7 +62,8 @@ impl<'r> Inhibitor<'r> {
 
 fn add_source(rule: &InhibitRule, sources: &mut HashMap<Labels, Vec<Source>>, alert: &Arc<Alert>) {
     let labels = &alert.labels;
-    if !rule.source_matchers.iter().all(|m| m.matches_labels(labels)) {
+    // A drill keeps no real alert from people.
+    if alert.is_drill() || !rule.source_matchers.iter().all(|m| m.matches_labels(labels)) {
         return;
     }
     let source = Source {
@@ -96,6 +101,12 @@ mod tests {
         check(RULE, &[&[("s", "1")]], &[("t", "1")], true);
         check(RULE, &[&[("s", "2")]], &[("t", "1")], false);
         check(RULE, &[&[("s", "1")]], &[("t", "2")], false);
+    }
+
+    #[test]
+    fn a_drill_neither_silences_nor_is_silenced() {
+        check(RULE, &[&[("s", "1"), ("drill", "d")]], &[("t", "1")], false);
+        check(RULE, &[&[("s", "1")]], &[("t", "1"), ("drill", "d")], false);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! alerts.redb   table "notifications"  group and receiver ─► entry   (JSON)
 //!               table "silences"       name               ─► silence (JSON)
 //!               table "deliveries"     number             ─► delivery (JSON)
+//!               table "alerts"         fingerprint        ─► foreign alert (JSON); our rules tell theirs anew
 //! ```
 //!
 //! A value that cannot be read is skipped: losing one memory is better than losing all.
@@ -22,14 +23,17 @@ use redb::backends::InMemoryBackend;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde_json::Value;
 
+use crate::alert::Alert;
 use crate::delivery::Delivery;
 use crate::error::Error;
-use crate::nflog::Entry;
+use crate::nflog::{Entry, alert_from_json, alert_to_json};
 use crate::silence::Silence;
 
 const NOTIFICATIONS: TableDefinition<'_, &str, &str> = TableDefinition::new("notifications");
 const SILENCES: TableDefinition<'_, &str, &str> = TableDefinition::new("silences");
 const DELIVERIES: TableDefinition<'_, u64, &str> = TableDefinition::new("deliveries");
+
+const ALERTS: TableDefinition<'_, u64, &str> = TableDefinition::new("alerts");
 
 /// The file's name in the data folder.
 pub const FILE: &str = "alerts.redb";
@@ -51,6 +55,8 @@ pub struct Known {
     pub silences: Vec<Silence>,
     /// Deliveries.
     pub deliveries: Vec<Delivery>,
+    /// Alerts that came by the API.
+    pub alerts: Vec<Alert>,
 }
 
 /// Something to write down; without a value, to strike out.
@@ -62,6 +68,8 @@ pub enum Write {
     Silence(String, Option<String>),
     /// A delivery.
     Delivery(u64, Option<String>),
+    /// An alert that came by the API.
+    Alert(u64, Option<String>),
 }
 
 impl Write {
@@ -82,6 +90,12 @@ impl Write {
     pub fn delivery(id: u64, delivery: Option<&Delivery>) -> Self {
         Self::Delivery(id, delivery.map(|d| d.to_json().to_string()))
     }
+
+    /// An alert that came by the API.
+    #[must_use]
+    pub fn alert(fingerprint: u64, alert: Option<&Alert>) -> Self {
+        Self::Alert(fingerprint, alert.map(|a| alert_to_json(a).to_string()))
+    }
 }
 
 /// What a change is about.
@@ -90,6 +104,7 @@ enum Key<'a> {
     Entry(&'a str),
     Silence(&'a str),
     Delivery(u64),
+    Alert(u64),
 }
 
 impl Write {
@@ -98,6 +113,7 @@ impl Write {
             Self::Entry(key, _) => Key::Entry(key),
             Self::Silence(id, _) => Key::Silence(id),
             Self::Delivery(id, _) => Key::Delivery(*id),
+            Self::Alert(fingerprint, _) => Key::Alert(*fingerprint),
         }
     }
 }
@@ -329,6 +345,10 @@ fn read(database: &Database) -> Result<Known, redb::Error> {
         let delivery = json(value.value()).and_then(|v| Delivery::from_json(key.value(), &v));
         known.deliveries.extend(delivery);
     }
+    for row in reading.open_table(ALERTS)?.iter()? {
+        let alert = json(row?.1.value()).as_ref().and_then(alert_from_json);
+        known.alerts.extend(alert);
+    }
     Ok(known)
 }
 
@@ -339,6 +359,7 @@ fn apply(database: &Database, writes: &[Write]) -> Result<(), redb::Error> {
         let mut notifications = writing.open_table(NOTIFICATIONS)?;
         let mut silences = writing.open_table(SILENCES)?;
         let mut deliveries = writing.open_table(DELIVERIES)?;
+        let mut alerts = writing.open_table(ALERTS)?;
         for write in writes {
             match write {
                 Write::Entry(key, Some(value)) => drop(notifications.insert(key.as_str(), value.as_str())?),
@@ -347,6 +368,8 @@ fn apply(database: &Database, writes: &[Write]) -> Result<(), redb::Error> {
                 Write::Silence(id, None) => drop(silences.remove(id.as_str())?),
                 Write::Delivery(id, Some(value)) => drop(deliveries.insert(id, value.as_str())?),
                 Write::Delivery(id, None) => drop(deliveries.remove(id)?),
+                Write::Alert(id, Some(value)) => drop(alerts.insert(id, value.as_str())?),
+                Write::Alert(id, None) => drop(alerts.remove(id)?),
             }
         }
     }

@@ -8,8 +8,7 @@
 //! and carries out what the engine wants sent. Time arrives in the engine as a value; tests turn it by
 //! hand. What was told to whom lives in [`nflog`] and survives a restart, so that nothing is told twice.
 //!
-//! What is absent: rules (alerts are born there), templates, HTTP's server side, and receivers other than
-//! [`receiver::webhook`] and [`receiver::log`]; others are refused by name.
+//! What is absent: rules (alerts are born there) and HTTP's server side.
 
 pub mod manager;
 
@@ -25,18 +24,21 @@ pub mod route;
 pub mod silence;
 pub mod store;
 
+mod counts;
 pub mod delivery;
+pub mod health;
 pub mod payload;
 pub mod receiver;
+pub mod templates;
 
 pub mod defaults;
 pub mod journal;
 
 mod error;
 
-pub use alert::{Alert, fingerprint};
+pub use alert::{AVOID_RECEIVER, Alert, DRILL, fingerprint};
 pub use defaults::{config_for_webhook, default_config};
 pub use engine::{AlertState, AlertView, Engine, GroupView, Stats};
 pub use error::Error;
 pub use manager::Manager;
-pub use silence::{Silence, SilenceState};
+pub use silence::{Recurrence, Silence, SilenceState};

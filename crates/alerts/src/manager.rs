@@ -8,17 +8,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use config::alertmanager::Config;
-use model::{Clock, Millis};
-use tokio::sync::{Notify, Semaphore, watch};
+use model::{Clock, Family, Kind, Millis};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::alert::Alert;
-use crate::delivery::{Delivery, Outcome};
+use crate::delivery::{Delivery, Outcome, Receipt};
 use crate::engine::{AlertView, Engine, GroupView, Notification, Stats};
 use crate::error::Error;
+use crate::health::Health;
 use crate::journal::{Journal, Write};
 use crate::receiver::{Sender, Senders, build};
 use crate::silence::Silence;
+
+mod trial;
 
 /// The most messages on their way at one time; others wait.
 const IN_FLIGHT_MAX: usize = 64;
@@ -49,6 +52,8 @@ pub struct Manager {
 struct Shared {
     engine: Mutex<Engine>,
     senders: RwLock<Arc<Senders>>,
+    config: RwLock<Arc<Config>>,
+    started_at: Millis,
     journal: Arc<Journal>,
     clock: Arc<dyn Clock>,
     external_url: String,
@@ -70,6 +75,8 @@ impl Manager {
         let shared = Arc::new(Shared {
             engine: Mutex::new(engine),
             senders: RwLock::new(Arc::new(senders)),
+            config: RwLock::new(Arc::new(config.clone())),
+            started_at: options.clock.now(),
             journal: Arc::new(journal),
             clock: options.clock,
             external_url: options.external_url,
@@ -97,15 +104,74 @@ impl Manager {
     ///
     /// # Errors
     ///
-    /// [`Error::Kind`] and [`Error::Feature`]; then everything stays as it was.
+    /// [`Error::Feature`] and faults of template files; then everything stays as it was.
     pub fn reload(&self, config: &Config) -> Result<(), Error> {
         let senders = Arc::new(build(config, &self.shared.external_url)?);
         let mut engine = lock(&self.shared.engine);
         *self.shared.senders.write().unwrap_or_else(PoisonError::into_inner) = senders;
+        *self.shared.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config.clone());
         engine.reload(config, self.shared.clock.now());
         drop(engine);
         self.shared.wake.notify_one();
         Ok(())
+    }
+
+    /// The configuration in force.
+    #[must_use]
+    pub fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.shared.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// When it started, in milliseconds since the epoch.
+    #[must_use]
+    pub fn started_at(&self) -> Millis {
+        self.shared.started_at
+    }
+
+    /// The present moment of its clock.
+    #[must_use]
+    pub fn now(&self) -> Millis {
+        self.shared.clock.now()
+    }
+
+    /// Tells every way of a receiver that this is a test, and waits for what becomes of it. What opens something at
+    /// the other end (an incident, an issue) is told right afterwards that it is over.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoReceiver`].
+    pub async fn test(&self, receiver: &str) -> Result<Vec<Delivery>, Error> {
+        let senders = self.senders();
+        let own = senders
+            .get(receiver)
+            .ok_or_else(|| Error::NoReceiver(receiver.to_owned()))?;
+        let mut all = Vec::new();
+        for (at, sender) in own.iter().enumerate() {
+            let firing = trial::notification(receiver, at, self.now(), false);
+            all.push(self.try_out(sender, &firing).await);
+            if trial::OPENING.contains(&sender.kind()) {
+                let over = trial::notification(receiver, at, self.now(), true);
+                all.push(self.try_out(sender, &over).await);
+            }
+        }
+        self.shared.wake.notify_one();
+        Ok(all)
+    }
+
+    async fn try_out(&self, sender: &Sender, notification: &Notification) -> Delivery {
+        let mut receipt = sender.send(notification).await;
+        // Nobody tries a test again.
+        if let Outcome::Retry(problem) = receipt.outcome {
+            receipt.outcome = Outcome::Failed(problem);
+        }
+        let now = self.now();
+        let delivery = trial::delivery(sender.kind(), notification, now);
+        tell_log(notification, Some(sender), &receipt);
+        lock(&self.shared.engine).note_test(sender.kind(), delivery, &receipt, now)
+    }
+
+    fn senders(&self) -> Arc<Senders> {
+        Arc::clone(&self.shared.senders.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The alerts that are not over.
@@ -154,6 +220,50 @@ impl Manager {
         lock(&self.shared.engine).deliveries()
     }
 
+    /// The deliveries that told of an alert, and whose last attempt ended at a moment or later; oldest first.
+    #[must_use]
+    pub fn deliveries_of(&self, fingerprint: u64, since: Millis) -> Vec<Delivery> {
+        lock(&self.shared.engine).deliveries_of(fingerprint, since)
+    }
+
+    /// Every way of every receiver (`webhook[0]`), with how it is.
+    #[must_use]
+    pub fn health(&self) -> Vec<(String, String, Health)> {
+        lock(&self.shared.engine).health()
+    }
+
+    /// The silence of a name.
+    #[must_use]
+    pub fn silence(&self, id: &str) -> Option<Silence> {
+        lock(&self.shared.engine).silence(id)
+    }
+
+    /// Everything counted, as metrics: Alertmanager's families and ours.
+    #[must_use]
+    pub fn families(&self) -> Vec<Family> {
+        let mut all = lock(&self.shared.engine).families(self.now());
+        let config = self.config();
+        let mut put = |name: &str, help: &str, value: usize| {
+            let mut family = Family::new(name, Kind::Gauge, help);
+            family.push(Vec::new(), value as f64);
+            all.push(family);
+        };
+        put(
+            "alertmanager_receivers",
+            "Receivers configured.",
+            config.receivers.len(),
+        );
+        let ways = config.receivers.iter().map(|r| r.integrations.len()).sum();
+        put("alertmanager_integrations", "Ways of receivers configured.", ways);
+        let waiting = self.shared.journal.waiting();
+        put(
+            "watchfire_notification_log_waiting",
+            "Changes that wait for a disk that does not take them.",
+            waiting,
+        );
+        all
+    }
+
     /// Counts since the start.
     #[must_use]
     pub fn stats(&self) -> Stats {
@@ -176,13 +286,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a finished message brings back: its number, how it went, and how long it took.
-type Finished = (u64, Outcome, Millis);
+/// What a finished message brings back: its number, how it went, how long it took, and its places.
+type Finished = (u64, Receipt, Millis, Places);
+
+/// A place on the way and one of the sender's: free again once the outcome is written down.
+type Places = [Option<OwnedSemaphorePermit>; 2];
 
 async fn run(shared: Arc<Shared>) {
     let mut stop = shared.stop.subscribe();
     let permits = Arc::new(Semaphore::new(IN_FLIGHT_MAX));
     let mut sending: JoinSet<Finished> = JoinSet::new();
+    let mut unwritten: Vec<Places> = Vec::new();
     loop {
         let now = shared.clock.now();
         let (due, writes, next) = {
@@ -192,10 +306,17 @@ async fn run(shared: Arc<Shared>) {
         };
         spawn(&shared, &permits, &mut sending, due);
         persist(&shared, writes).await;
+        unwritten.clear();
         let pause = next.map_or(SLEEP_MAX, |next| (next - shared.clock.now()).clamp(0, SLEEP_MAX));
         tokio::select! {
             () = shared.wake.notified() => {}
-            Some(finished) = sending.join_next() => take(&shared, &permits, &mut sending, finished.ok()),
+            Some(finished) = sending.join_next() => {
+                unwritten.extend(take(&shared, &permits, &mut sending, finished.ok()));
+                // All that came back meanwhile is written down at once: what is on no disk may be told again.
+                while let Some(finished) = sending.try_join_next() {
+                    unwritten.extend(take(&shared, &permits, &mut sending, finished.ok()));
+                }
+            }
             () = tokio::time::sleep(Duration::from_millis(pause.unsigned_abs())) => {}
             _ = stop.wait_for(|stop| *stop) => break,
         }
@@ -211,48 +332,65 @@ fn spawn(shared: &Arc<Shared>, permits: &Arc<Semaphore>, sending: &mut JoinSet<F
         let sender = own.and_then(|all| all.get(notification.integration)).cloned();
         let (clock, permits) = (Arc::clone(&shared.clock), Arc::clone(permits));
         sending.spawn(async move {
-            let _permit = permits.acquire().await;
+            let own = match &sender {
+                Some(sender) => sender.place().await,
+                None => None,
+            };
+            let places = [own, permits.acquire_owned().await.ok()];
             let start = clock.now();
-            let outcome = match &sender {
+            let receipt = match &sender {
                 Some(sender) => sender.send(&notification).await,
-                None => Outcome::Failed("the receiver is gone".to_owned()),
+                None => Outcome::Failed("the receiver is gone".into()).into(),
             };
             let latency = (clock.now() - start).max(0);
-            warn_of(&notification, sender.as_deref(), &outcome).await;
-            (notification.id, outcome, latency)
+            tell_log(&notification, sender.as_deref(), &receipt);
+            (notification.id, receipt, latency, places)
         });
     }
 }
 
-/// Says in the log who was not told what, and why.
-async fn warn_of(notification: &Notification, sender: Option<&Sender>, outcome: &Outcome) {
-    let (error, retried) = match outcome {
+/// Says in the log who was not told what, or was told otherwise than configured, and why.
+fn tell_log(notification: &Notification, sender: Option<&Sender>, receipt: &Receipt) {
+    let integration = || format!("{}[{}]", sender.map_or("", Sender::kind), notification.integration);
+    if !receipt.remark.is_empty() {
+        tracing::warn!(
+            target: "watchfire::alerts",
+            receiver = notification.receiver,
+            integration = integration(),
+            group = notification.group_key,
+            error = receipt.remark,
+            "a notification's template failed; another text was sent in its place"
+        );
+    }
+    let (problem, retried) = match &receipt.outcome {
         Outcome::Sent => return,
-        Outcome::Retry(error) => (error, true),
-        Outcome::Failed(error) => (error, false),
-    };
-    let address = match sender {
-        Some(sender) => sender.address().await,
-        None => String::new(),
+        Outcome::Retry(problem) => (problem, true),
+        Outcome::Failed(problem) => (problem, false),
     };
     tracing::warn!(
         target: "watchfire::alerts",
         receiver = notification.receiver,
-        integration = format!("{}[{}]", sender.map_or("", Sender::kind), notification.integration),
-        address,
+        integration = integration(),
+        address = receipt.address,
         group = notification.group_key,
         alerts = notification.alerts.len(),
         attempt = notification.attempt,
         retried,
-        error,
+        error = problem.message,
         "a notification was not delivered"
     );
 }
 
-fn take(shared: &Arc<Shared>, permits: &Arc<Semaphore>, sending: &mut JoinSet<Finished>, finished: Option<Finished>) {
-    let Some((id, outcome, latency)) = finished else { return };
-    let more = lock(&shared.engine).done(id, &outcome, latency, shared.clock.now());
+fn take(
+    shared: &Arc<Shared>,
+    permits: &Arc<Semaphore>,
+    sending: &mut JoinSet<Finished>,
+    finished: Option<Finished>,
+) -> Option<Places> {
+    let (id, receipt, latency, places) = finished?;
+    let more = lock(&shared.engine).finish(id, &receipt, latency, shared.clock.now());
     spawn(shared, permits, sending, more);
+    Some(places)
 }
 
 /// Writes down, off the runtime's threads. What could not be written waits in the journal; the state in
@@ -271,9 +409,9 @@ async fn persist(shared: &Arc<Shared>, writes: Vec<Write>) {
 async fn farewell(shared: &Arc<Shared>, mut sending: JoinSet<Finished>) {
     let all = async {
         while let Some(finished) = sending.join_next().await {
-            if let Ok((id, outcome, latency)) = finished {
+            if let Ok((id, receipt, latency, _)) = finished {
                 // What would follow is left to the next start.
-                drop(lock(&shared.engine).done(id, &outcome, latency, shared.clock.now()));
+                drop(lock(&shared.engine).finish(id, &receipt, latency, shared.clock.now()));
             }
         }
     };

@@ -59,7 +59,11 @@ impl Entry {
     pub fn from_json(value: &Value) -> Option<Self> {
         let mut firing = BTreeMap::new();
         for value in value["firing"].as_array()? {
-            let alert = alert_from_json(value)?;
+            // When it will end is for its own news to say.
+            let alert = Alert {
+                ends_at: None,
+                ..alert_from_json(value)?
+            };
             firing.insert(alert.fingerprint(), Arc::new(alert));
         }
         let resolved = value["resolved"].as_array()?.iter().map(Value::as_u64);
@@ -72,18 +76,23 @@ impl Entry {
     }
 }
 
-fn alert_to_json(alert: &Alert) -> Value {
+/// The form of an alert kept on disk.
+#[must_use]
+pub fn alert_to_json(alert: &Alert) -> Value {
     let labels: Map<String, Value> = alert.labels.iter().map(|(n, v)| (n.to_owned(), v.into())).collect();
     json!({
         "labels": labels,
         "annotations": alert.annotations,
         "startsAt": alert.starts_at,
+        "endsAt": alert.ends_at.filter(|_| !alert.timeout),
         "generatorURL": alert.generator_url,
         "external": alert.external,
     })
 }
 
-fn alert_from_json(value: &Value) -> Option<Alert> {
+/// Takes the form of an alert kept on disk; `None` when it is not one.
+#[must_use]
+pub fn alert_from_json(value: &Value) -> Option<Alert> {
     let texts = |value: &Value| -> Option<BTreeMap<String, String>> {
         let pairs = value.as_object()?.iter();
         pairs.map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect()
@@ -92,6 +101,7 @@ fn alert_from_json(value: &Value) -> Option<Alert> {
     let labels = Labels::from_pairs(labels.iter().map(|(n, v)| (n.as_str(), v.as_str())));
     Some(Alert {
         annotations: texts(&value["annotations"])?,
+        ends_at: value["endsAt"].as_i64(),
         generator_url: value["generatorURL"].as_str()?.to_owned(),
         external: value["external"].as_bool().unwrap_or(false),
         ..Alert::new(labels, value["startsAt"].as_i64()?)

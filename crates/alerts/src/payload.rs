@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use model::Millis;
 use model::labels::Labels;
 use serde_json::{Map, Value, json};
+use template::moment::Moment;
+use template::notification::{Alert, Data};
 
 use crate::engine::Notification;
 use crate::group::Told;
@@ -33,6 +35,40 @@ pub fn webhook(notification: &Notification, external_url: &str, max_alerts: u64)
         "groupKey": notification.group_key,
         "truncatedAlerts": all.len() - shown,
     })
+}
+
+/// What templates see of a message.
+#[must_use]
+pub fn data(notification: &Notification, external_url: &str) -> Data {
+    let alerts = &notification.alerts;
+    let firing = alerts.iter().any(|told| !told.resolved);
+    let texts = |map: &BTreeMap<String, String>| Labels::from_pairs(map.iter().map(|(n, v)| (n.as_str(), v.as_str())));
+    Data {
+        receiver: notification.receiver.clone(),
+        status: if firing { "firing" } else { "resolved" }.to_owned(),
+        alerts: alerts.iter().map(alert_data).collect(),
+        notification_reason: notification.reason.as_str().to_owned(),
+        group_labels: notification.group_labels.clone(),
+        common_labels: common_labels(alerts),
+        common_annotations: texts(&common_annotations(alerts)),
+        route_labels: texts(&notification.route_labels),
+        external_url: external_url.to_owned(),
+    }
+}
+
+fn alert_data(told: &Told) -> Alert {
+    let alert = &told.alert;
+    let annotations = alert.annotations.iter().map(|(n, v)| (n.as_str(), v.as_str()));
+    let ends_at = alert.ends_at.filter(|_| told.resolved);
+    Alert {
+        status: if told.resolved { "resolved" } else { "firing" }.to_owned(),
+        labels: alert.labels.clone(),
+        annotations: Labels::from_pairs(annotations),
+        starts_at: Moment::from_millis(alert.starts_at),
+        ends_at: ends_at.map_or_else(Moment::zero, Moment::from_millis),
+        generator_url: alert.generator_url.clone(),
+        fingerprint: format!("{:016x}", told.fingerprint),
+    }
 }
 
 fn alert(told: &Told) -> Value {
@@ -109,6 +145,9 @@ mod tests {
             group_labels: Labels::from_pairs([("alertname", "A")]),
             alerts,
             reason: Reason::First,
+            at: 1_600,
+            route_labels: BTreeMap::new(),
+            last_at: 0,
         }
     }
 

@@ -78,6 +78,20 @@ pub enum Reason {
     Repeat,
 }
 
+impl Reason {
+    /// The words for it, as templates see them.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::First => "first notification",
+            Self::NewAlerts => "new alerts added",
+            Self::AllResolved => "all alerts resolved",
+            Self::NewResolved => "some alerts resolved",
+            Self::Repeat => "repeat interval elapsed",
+        }
+    }
+}
+
 /// Whether a message with these alerts is worth telling, given what was told last.
 #[must_use]
 pub fn reason(

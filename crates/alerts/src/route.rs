@@ -3,6 +3,8 @@
 use config::alertmanager::{GroupBy, Route, matchers};
 use model::labels::Labels;
 
+use crate::alert::DRILL;
+
 /// The tree laid flat, parents before children.
 #[derive(Debug)]
 pub struct Routes {
@@ -57,6 +59,12 @@ impl Routes {
         &self.nodes[at]
     }
 
+    /// Adds a route that no alert takes by itself; for those that the tree leads nowhere useful.
+    pub fn add_apart(&mut self, route: Route) -> usize {
+        let key = matchers::show(&route.matchers);
+        self.add(&route, &key)
+    }
+
     /// The routes a label set takes, in order; at least one when the root matches everything.
     #[must_use]
     pub fn matching(&self, labels: &Labels) -> Vec<usize> {
@@ -85,12 +93,14 @@ impl Routes {
 }
 
 impl Node {
-    /// The labels that make an alert's group on this route.
+    /// The labels that make an alert's group on this route. An alert of a drill is in a group of its drill's own, so
+    /// that it never stands in a message about real ones.
     #[must_use]
     pub fn group_labels(&self, labels: &Labels) -> Labels {
         match &self.route.group_by {
             GroupBy::All => labels.clone(),
-            GroupBy::Labels(names) => labels.only(names),
+            GroupBy::Labels(names) if labels.get(DRILL).is_none() => labels.only(names),
+            GroupBy::Labels(names) => labels.retain(|name| name == DRILL || names.iter().any(|n| n == name)),
         }
     }
 

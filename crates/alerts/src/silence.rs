@@ -2,20 +2,28 @@
 
 use std::collections::BTreeMap;
 
+use config::alertmanager::Interval;
 use config::alertmanager::matchers::{parse_list, show_one};
+use config::yaml::parse;
 use model::labels::Labels;
 use model::{Matcher, Millis};
 use serde_json::{Value, json};
 
 use crate::error::Error;
+use crate::interval;
 
 /// The most silences kept.
 const SILENCES_MAX: usize = 10_000;
 /// How long an ended silence is remembered, in milliseconds: five days, as Alertmanager does.
 const KEEP_ENDED: Millis = 5 * 86_400_000;
 
+/// The most matchers of a silence.
+const MATCHERS_MAX: usize = 100;
+/// The most bytes of all that a silence says.
+const BYTES_MAX: usize = 64 << 10;
+
 /// One silence.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Silence {
     /// Its name; empty for a new one.
     pub id: String,
@@ -31,12 +39,53 @@ pub struct Silence {
     pub created_by: String,
     /// Why.
     pub comment: String,
+    /// Facts for programs.
+    pub annotations: BTreeMap<String, String>,
+    /// When it holds between its start and its end; `None` for always. Ours: Alertmanager has no such.
+    pub times: Option<Recurrence>,
+}
+
+/// Times that come again: those of `time_intervals`, a zone included.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recurrence {
+    /// The times as written, in JSON.
+    text: String,
+    parts: Vec<Interval>,
+}
+
+impl Recurrence {
+    /// Reads a list as `time_intervals` has it; JSON is YAML too.
+    ///
+    /// # Errors
+    ///
+    /// A sentence: what is wrong with it.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let node = parse(text).map_err(|fault| fault.message)?;
+        let parts: Vec<Interval> = node.read().map_err(|fault| fault.message)?;
+        if parts.is_empty() {
+            return Err("a list of times that holds none would never silence".to_owned());
+        }
+        let text = text.to_owned();
+        Ok(Self { text, parts })
+    }
+
+    /// The times as written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it holds at a moment.
+    #[must_use]
+    pub fn holds(&self, at: Millis) -> bool {
+        self.parts.iter().any(|part| interval::holds(part, at))
+    }
 }
 
 /// Where a silence stands in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SilenceState {
-    /// It has not begun.
+    /// It has not begun, or waits for its time to come again.
     Pending,
     /// It silences.
     Active,
@@ -48,12 +97,12 @@ impl Silence {
     /// Where it stands at a time.
     #[must_use]
     pub fn state(&self, now: Millis) -> SilenceState {
-        if now < self.starts_at {
-            SilenceState::Pending
-        } else if now < self.ends_at {
-            SilenceState::Active
-        } else {
+        if now >= self.ends_at {
             SilenceState::Expired
+        } else if now < self.starts_at || self.times.as_ref().is_some_and(|times| !times.holds(now)) {
+            SilenceState::Pending
+        } else {
+            SilenceState::Active
         }
     }
 
@@ -64,7 +113,21 @@ impl Silence {
     }
 
     fn check(&self, now: Millis) -> Result<(), Error> {
-        let wrong = if self.matchers.is_empty() {
+        let size = |map: &BTreeMap<String, String>| map.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>();
+        let texts = self
+            .matchers
+            .iter()
+            .map(|m| m.name.len() + m.value.len())
+            .sum::<usize>();
+        let said = self.comment.len() + self.created_by.len() + size(&self.annotations);
+        let times = self.times.as_ref().map_or(0, |times| times.text.len());
+        let wrong = if self.matchers.len() > MATCHERS_MAX {
+            "more than 100 matchers"
+        } else if texts + said + times > BYTES_MAX {
+            "more than 64 KiB of text"
+        } else if self.matchers.iter().any(|m| m.name.is_empty()) {
+            "a matcher without a label name"
+        } else if self.matchers.is_empty() {
             "at least one matcher required"
         } else if self.matchers.iter().all(Matcher::matches_empty) {
             "at least one matcher must not match the empty string"
@@ -75,7 +138,7 @@ impl Silence {
         } else {
             return Ok(());
         };
-        Err(Error::Silence(wrong))
+        Err(Error::Silence(wrong.to_owned()))
     }
 
     /// The form kept on disk.
@@ -89,6 +152,8 @@ impl Silence {
             "updatedAt": self.updated_at,
             "createdBy": self.created_by,
             "comment": self.comment,
+            "annotations": self.annotations,
+            "times": self.times.as_ref().map(Recurrence::as_str),
         })
     }
 
@@ -99,7 +164,13 @@ impl Silence {
         for text in value["matchers"].as_array()? {
             matchers.extend(parse_list(text.as_str()?).ok()?);
         }
+        let annotations = value["annotations"].as_object().into_iter().flatten();
+        let times = value["times"].as_str().map(Recurrence::read).transpose();
         Some(Self {
+            annotations: annotations
+                .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+                .collect(),
+            times: times.ok()?,
             id: id.to_owned(),
             matchers,
             starts_at: value["startsAt"].as_i64()?,
@@ -141,6 +212,10 @@ impl Silences {
             old => old.cloned(),
         };
         silence.check(now)?;
+        // Whoever changes a silence and does not know of times (`amtool`) does not take them away.
+        if let (None, Some(old)) = (&silence.times, &old) {
+            silence.times.clone_from(&old.times);
+        }
         silence.updated_at = now;
         let mut changed = Vec::new();
         match old {
@@ -154,7 +229,7 @@ impl Silences {
             None => silence.id = self.name(&silence, now),
         }
         if !self.all.contains_key(&silence.id) && self.all.len() >= SILENCES_MAX {
-            return Err(Error::Silence("too many silences"));
+            return Err(Error::Silence("too many silences".to_owned()));
         }
         // A new silence cannot reach into the past.
         if !self.all.contains_key(&silence.id) {
@@ -172,11 +247,11 @@ impl Silences {
     /// [`Error::NoSilence`] and [`Error::SilenceExpired`].
     pub fn expire(&mut self, id: &str, now: Millis) -> Result<Silence, Error> {
         let silence = self.all.get_mut(id).ok_or_else(|| Error::NoSilence(id.to_owned()))?;
-        match silence.state(now) {
-            SilenceState::Expired => return Err(Error::SilenceExpired(id.to_owned())),
-            SilenceState::Active => silence.ends_at = now,
-            SilenceState::Pending => (silence.starts_at, silence.ends_at) = (now, now),
+        if silence.ends_at <= now {
+            return Err(Error::SilenceExpired(id.to_owned()));
         }
+        silence.starts_at = silence.starts_at.min(now);
+        silence.ends_at = now;
         silence.updated_at = now;
         Ok(silence.clone())
     }
@@ -186,6 +261,12 @@ impl Silences {
     pub fn silenced_by(&self, labels: &Labels, now: Millis) -> Vec<String> {
         let silences = self.all.values().filter(|s| s.silences(labels, now));
         silences.map(|s| s.id.clone()).collect()
+    }
+
+    /// The silence of a name.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<&Silence> {
+        self.all.get(id)
     }
 
     /// Every silence, over or not.
@@ -231,13 +312,13 @@ impl Silences {
 
 /// Whether a silence may be changed in place: its past must stay as it was.
 fn can_become(old: &Silence, new: &Silence, now: Millis) -> bool {
-    if old.matchers != new.matchers {
+    if old.matchers != new.matchers || old.times != new.times || old.ends_at <= now {
         return false;
     }
-    match old.state(now) {
-        SilenceState::Active => new.starts_at == old.starts_at && new.ends_at >= now,
-        SilenceState::Pending => new.starts_at >= now,
-        SilenceState::Expired => false,
+    if old.starts_at <= now {
+        new.starts_at == old.starts_at && new.ends_at >= now
+    } else {
+        new.starts_at >= now
     }
 }
 
@@ -254,6 +335,7 @@ mod tests {
             updated_at: 0,
             created_by: "me".into(),
             comment: "why".into(),
+            ..Silence::default()
         }
     }
 
@@ -305,10 +387,81 @@ mod tests {
         assert!(matches!(silences.expire(&first.id, 11), Err(Error::SilenceExpired(_))));
     }
 
+    /// 2023-11-14T22:13:20Z, a Tuesday: 23:13 in Berlin.
+    const TUESDAY: Millis = 1_700_000_000_000;
+    const HOUR: Millis = 3_600_000;
+
+    fn nightly() -> Silence {
+        let times = r#"[{"weekdays": ["tuesday"], "times": [{"start_time": "23:00", "end_time": "24:00"}], "location": "Europe/Berlin"}]"#;
+        Silence {
+            times: Some(Recurrence::read(times).expect("times")),
+            ..silence("a=1", TUESDAY - 100 * HOUR, TUESDAY + 1_000 * HOUR)
+        }
+    }
+
+    #[test]
+    fn a_recurring_silence_holds_at_its_times_in_their_zone() {
+        let mut silences = Silences::default();
+        silences.set(nightly(), TUESDAY - 100 * HOUR).expect("valid");
+        let labels = Labels::from_pairs([("a", "1")]);
+        let at = |now| !silences.silenced_by(&labels, now).is_empty();
+        let week = 7 * 24 * HOUR;
+        assert_eq!(
+            [
+                at(TUESDAY),
+                at(TUESDAY + HOUR),
+                at(TUESDAY + 24 * HOUR),
+                at(TUESDAY + week)
+            ],
+            [true, false, false, true]
+        );
+        assert_eq!(nightly().state(TUESDAY + HOUR), SilenceState::Pending);
+        assert_eq!(nightly().state(TUESDAY + 1_000 * HOUR), SilenceState::Expired);
+        for bad in ["[]", "{}", "[{weekdays: [someday]}]", "[{location: Nowhere/Land}]"] {
+            assert!(Recurrence::read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_change_by_someone_who_knows_no_times_keeps_them() {
+        let mut silences = Silences::default();
+        let made = silences.set(nightly(), TUESDAY).expect("valid").remove(0);
+        let changed = Silence {
+            times: None,
+            comment: "longer".into(),
+            ends_at: made.ends_at + HOUR,
+            ..made.clone()
+        };
+        let changed = silences.set(changed, TUESDAY + 5 * HOUR).expect("valid");
+        assert_eq!(
+            (changed.len(), &changed[0].id, &changed[0].times),
+            (1, &made.id, &made.times)
+        );
+        silences
+            .expire(&made.id, TUESDAY + 6 * HOUR)
+            .expect("it waited for its time, and is over now");
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused() {
+        let mut silences = Silences::default();
+        let large = Silence {
+            comment: "x".repeat(BYTES_MAX + 1),
+            ..silence("a=1", 10, 20)
+        };
+        let many = Silence {
+            matchers: vec![large.matchers[0].clone(); MATCHERS_MAX + 1],
+            ..silence("a=1", 10, 20)
+        };
+        assert!(silences.set(large, 5).is_err() && silences.set(many, 5).is_err());
+    }
+
     #[test]
     fn a_silence_survives_its_form_on_disk() {
         let one = Silence {
             id: "x".into(),
+            annotations: BTreeMap::from([("a".into(), "b".into())]),
+            times: nightly().times,
             ..silence("a=~\"b.*\",\"c d\"!=\"e\\n\"", 10, 20)
         };
         assert_eq!(Silence::from_json("x", &one.to_json()), Some(one));

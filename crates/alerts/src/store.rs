@@ -66,9 +66,21 @@ impl Store {
         Some(alert)
     }
 
-    /// Forgets alerts that ended long ago.
-    pub fn sweep(&mut self, now: Millis) {
-        self.alerts.retain(|_, alert| !alert.resolved_at(now - KEEP_ENDED));
+    /// Forgets alerts that ended long ago and returns them.
+    pub fn sweep(&mut self, now: Millis) -> Vec<Arc<Alert>> {
+        let old: Vec<u64> = self
+            .alerts
+            .iter()
+            .filter(|(_, alert)| alert.resolved_at(now - KEEP_ENDED))
+            .map(|(id, _)| *id)
+            .collect();
+        old.iter().filter_map(|id| self.alerts.remove(id)).collect()
+    }
+
+    /// The alert of a fingerprint.
+    #[must_use]
+    pub fn get(&self, fingerprint: u64) -> Option<&Arc<Alert>> {
+        self.alerts.get(&fingerprint)
     }
 
     /// Every alert that is not over at a time.

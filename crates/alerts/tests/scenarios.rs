@@ -142,6 +142,7 @@ fn silence(node: &Node) -> Silence {
         updated_at: 0,
         created_by: "test".to_owned(),
         comment: "test".to_owned(),
+        ..Silence::default()
     }
 }
 
@@ -199,7 +200,7 @@ fn run(scenario: &Node, base: &Node, until: Millis) -> Vec<Arrival> {
         while let Some(notification) = due.pop() {
             let fails = failing.is_some_and(|(webhook, until)| notification.integration == webhook && now < until);
             let outcome = if fails {
-                Outcome::Retry("down".to_owned())
+                Outcome::Retry("down".into())
             } else {
                 Outcome::Sent
             };

@@ -77,6 +77,12 @@ pub enum Error {
         /// Place and cause.
         message: String,
     },
+    /// A counter list is not one that dcgm-exporter would take.
+    #[error("{message}")]
+    Counters {
+        /// File, line and cause, a line of text for each.
+        message: String,
+    },
     /// A file that somebody left for us cannot be shown.
     #[error("{}: {reason}", path.display())]
     File {
@@ -130,7 +136,7 @@ impl Error {
             },
             Self::Hung { .. } => State::Hung,
             Self::Nothing { .. } => State::Absent,
-            Self::Form { .. } | Self::Data { .. } | Self::Thread(_) => State::Unsupported,
+            Self::Form { .. } | Self::Data { .. } | Self::Counters { .. } | Self::Thread(_) => State::Unsupported,
             Self::Driver { source, .. } => crate::gpu::state_of(source),
             Self::Driverless { source } => crate::gpu::state_of(source),
             Self::Source { state, .. } | Self::File { state, .. } => *state,

@@ -11,21 +11,31 @@
 //! [`inventory`] keeps over restarts.
 
 mod asker;
+mod boards;
 mod collector;
 mod driver;
 mod events;
 mod fault;
 mod field;
+mod health;
 #[allow(dead_code, reason = "the supervisor that uses it comes next")]
 mod helper;
 mod identity;
 mod inventory;
+mod names;
 mod occupants;
+mod owner;
+mod page;
 mod pci;
+mod process;
 mod question;
 mod reading;
 #[allow(dead_code, reason = "the supervisor that uses it comes next")]
+pub mod ring;
+#[allow(dead_code, reason = "the supervisor that uses it comes next")]
 mod sample;
+mod selection;
+mod smi;
 mod throttle;
 mod watcher;
 #[allow(dead_code, reason = "the supervisor that uses it comes next")]
@@ -43,7 +53,10 @@ use crate::{Error, Paths, State, Worker};
 
 pub use collector::GpuCollector;
 pub use fault::{Fault, FaultKind};
-pub use field::{FIELDS, FieldTable};
+pub use field::{FIELDS, Field, FieldTable, LabelField, Meaning, Show};
+pub use names::{Generation, HostLabel, Names};
+pub use process::PROCESSES_MAX;
+pub use selection::{Column, Selection};
 
 /// What the GPU collector needs to know.
 pub struct Options {
@@ -52,7 +65,13 @@ pub struct Options {
     /// The label `Hostname`.
     pub hostname: String,
     /// Which metrics are shown.
-    pub fields: FieldTable,
+    pub selection: Selection,
+    /// What the host's name is called on the lines of DCGM.
+    pub host_label: HostLabel,
+    /// The program that is asked where the library cannot be loaded; `None` for nobody.
+    pub nvidia_smi: Option<PathBuf>,
+    /// Processes of one GPU that have lines of their own.
+    pub processes_max: usize,
     /// How long a GPU may take to answer; the collector as a whole takes a second longer at most.
     pub deadline: Duration,
     /// How often the clock-event reasons are looked at between collections.
@@ -74,16 +93,46 @@ pub const DEADLINE: Duration = Duration::from_secs(3);
 /// How often the reasons are looked at by default.
 pub const TICK: Duration = Duration::from_secs(1);
 
+/// A capture of what `nvidia-smi` said, and how it is to be shown.
+pub struct CaptureOptions<'a> {
+    /// What it said: `-q -x`, `-q`, `--query-gpu`, the table, several of these under headings, or a complaint.
+    pub capture: &'a [u8],
+    /// Which of a capture's moments; the last by default.
+    pub moment: Option<&'a str>,
+    /// The host's name.
+    pub hostname: String,
+    /// Which metrics are shown.
+    pub selection: Selection,
+    /// What the host's name is called on the lines of DCGM.
+    pub host_label: HostLabel,
+}
+
+/// The GPU collector over a capture: one round, which shows it.
+///
+/// # Errors
+///
+/// [`Error::Data`]; the tables are tested. What cannot be read in the capture is a state on the page.
+pub fn capture_workers(options: CaptureOptions<'_>) -> Result<Vec<Worker>, Error> {
+    Ok(vec![Worker {
+        page: Page::Gpu,
+        deadline: Duration::from_secs(60),
+        collectors: vec![Box::new(collector::CaptureCollector::new(options)?)],
+    }])
+}
+
 /// The GPU collector, ready to run.
-#[must_use]
-pub fn workers(paths: &Paths, options: Options) -> Vec<Worker> {
+///
+/// # Errors
+///
+/// [`Error::Data`]; the tables are tested.
+pub fn workers(paths: &Paths, options: Options) -> Result<Vec<Worker>, Error> {
     // The library itself may hang when it is loaded, and then nothing but this deadline ends the wait.
     let deadline = options.deadline + Duration::from_secs(1);
-    vec![Worker {
+    Ok(vec![Worker {
         page: Page::Gpu,
         deadline,
-        collectors: vec![Box::new(GpuCollector::new(paths, options))],
-    }]
+        collectors: vec![Box::new(GpuCollector::new(paths, options)?)],
+    }])
 }
 
 /// What a driver's error says of the collector as a whole.

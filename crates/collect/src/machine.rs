@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::{Clock, Family};
 
-use crate::gpu::{self, FIELDS, FieldTable};
+use crate::gpu::{self, FIELDS, FieldTable, HostLabel, Names, Selection};
 use crate::kernel::{self, Classifier, Kernel, PATTERNS, XidCatalog, XidCounts};
 use crate::page::Page;
 use crate::{Error, Paths, Runner, State, node};
@@ -42,7 +42,10 @@ impl Machine {
         let options = gpu::Options {
             library: paths.nvml_library.clone(),
             hostname: hostname.to_owned(),
-            fields: FieldTable::new(FIELDS)?.usual(),
+            selection: Selection::usual(&FieldTable::new(FIELDS)?, Names::default()),
+            host_label: HostLabel::default(),
+            nvidia_smi: None,
+            processes_max: gpu::PROCESSES_MAX,
             deadline: gpu::DEADLINE,
             tick: gpu::TICK,
             clock: Arc::clone(clock),
@@ -51,7 +54,7 @@ impl Machine {
             inventory: inventory.map(Path::to_owned),
         };
         let mut workers = node::workers(paths);
-        workers.extend(gpu::workers(paths, options));
+        workers.extend(gpu::workers(paths, options)?);
         workers.extend(kernel::workers(&kernel));
         let runner = Runner::start(workers, Arc::clone(clock)).map_err(Error::Thread)?;
         Ok(Self {

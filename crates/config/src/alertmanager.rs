@@ -5,7 +5,7 @@
 //! by name; the `alerts` crate says which it can speak.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::Millis;
 
@@ -22,11 +22,14 @@ mod receiver;
 
 mod checks;
 mod global;
+mod inherit;
 mod kinds;
+mod original;
 
+pub use crate::shape::Found;
 pub use inhibit::InhibitRule;
 pub use interval::{Interval, TimeInterval, TimeRange};
-pub use receiver::{Integration, Receiver, WebhookConfig};
+pub use receiver::{Integration, Receiver, Settings, WebhookConfig};
 pub use route::{GroupBy, Route};
 
 /// A whole configuration, defaults resolved.
@@ -44,8 +47,12 @@ pub struct Config {
     pub inhibit_rules: Vec<InhibitRule>,
     /// Times that routes name; names are distinct.
     pub time_intervals: Vec<TimeInterval>,
-    /// Patterns of template files, relative to the configuration's folder.
+    /// Patterns of template files, relative to `folder`.
     pub templates: Vec<String>,
+    /// The folder that relative paths count from.
+    pub folder: PathBuf,
+    /// The configuration as text, to be shown: secrets are masked.
+    pub original: String,
 }
 
 impl Config {
@@ -56,7 +63,18 @@ impl Config {
     /// What is wrong, with line and caret.
     pub fn load(path: &Path) -> std::result::Result<Self, Error> {
         let text = read(path)?;
-        Self::parse(&path.display().to_string(), &text)
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+        let config = Self::parse(&path.display().to_string(), &text)?;
+        Ok(config.within(folder.unwrap_or(Path::new("."))))
+    }
+
+    /// The same with relative paths counting from a folder.
+    #[must_use]
+    pub fn within(mut self, folder: &Path) -> Self {
+        folder.clone_into(&mut self.folder);
+        let all = self.receivers.iter_mut().flat_map(|r| &mut r.integrations);
+        all.for_each(|integration| integration.count_from(folder));
+        self
     }
 
     /// Judges a text; `path` stands in messages.
@@ -103,6 +121,8 @@ impl Config {
             inhibit_rules,
             time_intervals,
             templates,
+            folder: PathBuf::from("."),
+            original: original::show(node),
         })
     }
 
@@ -113,7 +133,7 @@ impl Config {
     }
 }
 
-fn receivers(fields: &mut Fields<'_>, global: &crate::shape::Found) -> Result<Vec<Receiver>> {
+fn receivers(fields: &mut Fields<'_>, global: &Found) -> Result<Vec<Receiver>> {
     let nodes = fields.list_of("receivers")?;
     // Names first, so that a nameless receiver is not hidden behind what its parts lack.
     for node in nodes {

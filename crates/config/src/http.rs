@@ -2,8 +2,10 @@
 //! remote storage and receivers.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::secret::Secret;
+use crate::shape::count_from;
 use crate::url::Url;
 use crate::yaml::{Fields, Node, Result};
 
@@ -250,6 +252,26 @@ impl HttpClientConfig {
             });
         }
         Ok(config)
+    }
+
+    /// Lets relative paths of files count from a folder.
+    pub(crate) fn count_from(&mut self, folder: &Path) {
+        let mut sources: Vec<&mut String> = Vec::new();
+        if let Some(basic) = &mut self.basic_auth {
+            sources.extend([&mut basic.username_file, &mut basic.password.file]);
+        }
+        if let Some(authorization) = &mut self.authorization {
+            sources.push(&mut authorization.credentials.file);
+        }
+        if let Some(oauth2) = &mut self.oauth2 {
+            sources.extend([&mut oauth2.client_secret.file, &mut oauth2.client_certificate_key.file]);
+            oauth2.tls.count_from(folder);
+        }
+        sources.extend(self.headers.iter_mut().flat_map(|h| &mut h.files));
+        for path in sources {
+            count_from(folder, path);
+        }
+        self.tls.count_from(folder);
     }
 
     fn check(&self, fields: &Fields<'_>, bearer: &SecretSource) -> Result<()> {

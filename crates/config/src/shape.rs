@@ -4,6 +4,8 @@
 //! is what a file gave for it, as far as checks ask.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
 
 use crate::http::{HttpClientConfig, TlsConfig};
 use crate::url::Url;
@@ -74,18 +76,28 @@ pub(crate) enum Type {
     Any,
 }
 
-/// What a section holds, for the checks.
-#[derive(Debug, Default)]
-pub(crate) struct Found {
+/// What a section holds, for the checks and for who acts on it. `Debug` shows keys, never values: some are
+/// secrets.
+#[derive(Clone, Default, PartialEq)]
+pub struct Found {
     texts: Vec<(&'static str, String)>,
     lists: Vec<(&'static str, Vec<String>)>,
     numbers: Vec<(&'static str, i64)>,
     maps: Vec<(&'static str, BTreeMap<String, String>)>,
     sections: Vec<(&'static str, Found)>,
+    nodes: Vec<(&'static str, Node)>,
     /// The HTTP client, where one was told.
     pub(crate) http: Option<HttpClientConfig>,
     /// The TLS section, where one was told.
     pub(crate) tls: Option<TlsConfig>,
+}
+
+impl fmt::Debug for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts = self.texts.iter().map(|(key, _)| *key);
+        let numbers = self.numbers.iter().map(|(key, _)| *key);
+        f.debug_set().entries(texts.chain(numbers)).finish()
+    }
 }
 
 impl Found {
@@ -160,58 +172,119 @@ impl Found {
                     self.sections.push((key, Self::read(shape, node)?));
                 }
             }
-            Type::Any => drop(
-                fields
-                    .node_of(key)
-                    .map(|node| self.texts.push((key, node.kind().to_owned()))),
-            ),
+            Type::Any => {
+                if let Some(node) = fields.node_of(key) {
+                    self.texts.push((key, node.kind().to_owned()));
+                    self.nodes.push((key, node.clone()));
+                }
+            }
         }
         Ok(())
     }
 
     /// The text of a key; empty when not written.
-    pub(crate) fn text(&self, key: &str) -> &str {
+    #[must_use]
+    pub fn text(&self, key: &str) -> &str {
         self.text_or(key, "")
     }
 
     /// The text of a key, or another when not written.
-    pub(crate) fn text_or<'s>(&'s self, key: &str, default: &'s str) -> &'s str {
+    #[must_use]
+    pub fn text_or<'s>(&'s self, key: &str, default: &'s str) -> &'s str {
         self.texts.iter().find(|(k, _)| *k == key).map_or(default, |(_, t)| t)
     }
 
     /// Whether a text was written, be it empty.
-    pub(crate) fn has_text(&self, key: &str) -> bool {
+    #[must_use]
+    pub fn has_text(&self, key: &str) -> bool {
         self.texts.iter().any(|(k, _)| *k == key)
     }
 
     /// Whether any of the keys has a text that is not empty.
-    pub(crate) fn any(&self, keys: &[&str]) -> bool {
+    #[must_use]
+    pub fn any(&self, keys: &[&str]) -> bool {
         keys.iter().any(|key| !self.text(key).is_empty())
     }
 
     /// The texts of a list; empty when not written.
-    pub(crate) fn list(&self, key: &str) -> &[String] {
+    #[must_use]
+    pub fn list(&self, key: &str) -> &[String] {
         self.lists.iter().find(|(k, _)| *k == key).map_or(&[], |(_, l)| l)
     }
 
     /// A number, a duration in milliseconds, or a flag as 0 and 1.
-    pub(crate) fn number(&self, key: &str) -> Option<i64> {
+    #[must_use]
+    pub fn number(&self, key: &str) -> Option<i64> {
         self.numbers.iter().find(|(k, _)| *k == key).map(|(_, n)| *n)
     }
 
     /// A flag, or another when not written.
-    pub(crate) fn flag(&self, key: &str, default: bool) -> bool {
+    #[must_use]
+    pub fn flag(&self, key: &str, default: bool) -> bool {
         self.number(key).map_or(default, |n| n != 0)
     }
 
     /// The texts by name of a key.
-    pub(crate) fn map(&self, key: &str) -> Option<&BTreeMap<String, String>> {
+    #[must_use]
+    pub fn map(&self, key: &str) -> Option<&BTreeMap<String, String>> {
         self.maps.iter().find(|(k, _)| *k == key).map(|(_, m)| m)
     }
 
     /// The sections under a key.
-    pub(crate) fn sections<'s>(&'s self, key: &'s str) -> impl Iterator<Item = &'s Found> {
+    pub fn sections<'s>(&'s self, key: &'s str) -> impl Iterator<Item = &'s Found> {
         self.sections.iter().filter(move |(k, _)| *k == key).map(|(_, f)| f)
+    }
+
+    /// The node of a key whose value may be anything; `None` when not written.
+    #[must_use]
+    pub fn node(&self, key: &str) -> Option<&Node> {
+        self.nodes.iter().find(|(k, _)| *k == key).map(|(_, n)| n)
+    }
+
+    /// The TLS section, where one was told.
+    #[must_use]
+    pub fn tls(&self) -> Option<&TlsConfig> {
+        self.tls.as_ref()
+    }
+
+    /// Takes what another section says under `from`: its text, and its number where this one has none.
+    pub(crate) fn inherit(&mut self, key: &'static str, other: &Self, from: &str) {
+        if !other.text(from).is_empty() {
+            self.set(key, other.text(from).to_owned());
+        }
+        if let (None, Some(number)) = (self.number(key), other.number(from)) {
+            self.numbers.push((key, number));
+        }
+    }
+
+    /// Replaces a text that was written; what was not stays so.
+    pub fn replace_text(&mut self, key: &str, text: &str) {
+        if let Some((_, old)) = self.texts.iter_mut().find(|(k, _)| *k == key) {
+            text.clone_into(old);
+        }
+    }
+
+    /// Sets a text.
+    pub(crate) fn set(&mut self, key: &'static str, text: String) {
+        self.texts.retain(|(k, _)| *k != key);
+        self.texts.push((key, text));
+    }
+
+    /// Lets the relative paths under keys that end in `_file` count from a folder.
+    pub(crate) fn count_from(&mut self, folder: &Path) {
+        for (_, path) in self.texts.iter_mut().filter(|(key, _)| key.ends_with("_file")) {
+            count_from(folder, path);
+        }
+        if let Some(tls) = &mut self.tls {
+            tls.count_from(folder);
+        }
+    }
+}
+
+/// Lets a relative path count from a folder; an empty one is none.
+pub(crate) fn count_from(folder: &Path, path: &mut String) {
+    if !path.is_empty() && Path::new(path.as_str()).is_relative() {
+        *path = folder.join(path.as_str()).to_string_lossy().into_owned();
     }
 }
 

@@ -193,7 +193,10 @@ impl Config {
         if let Some(node) = fields.part("alertmanager") {
             match elsewhere(node, folder).map_err(placed)? {
                 Some(file) => config.use_alertmanager(&file)?,
-                None => config.alertmanager = Some(alertmanager::Config::read(node).map_err(placed)?),
+                None => {
+                    let inline = alertmanager::Config::read(node).map_err(placed)?;
+                    config.alertmanager = Some(inline.within(folder));
+                }
             }
         }
         Ok(config)

@@ -282,6 +282,10 @@ fn refused(text: &str, refusal: Refusal) -> QueryError {
 }
 
 fn sample_of(series: Series, time: Millis) -> Option<(Labels, Sample)> {
+    if let Some(histogram) = series.native(0) {
+        let sample = Sample::native(time, Arc::clone(histogram));
+        return Some((series.labels, sample));
+    }
     let value = *series.values.first()?;
     is_present(value).then_some((series.labels, Sample::float(time, value)))
 }

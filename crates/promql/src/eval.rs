@@ -5,7 +5,8 @@
 //! column that is used again ([`selector`], [`range_call`]), so that memory holds results, not samples.
 //! What does not change from step to step is evaluated once ([`crate::plan::Kind::Invariant`]).
 //!
-//! Deliberately absent: native histograms. They will be a second column in [`series::Series`].
+//! Native histograms are a second column in [`series::Series`]; what is done to them stands in `native_*` files, so
+//! that the arithmetic of numbers stays plain.
 
 mod absent;
 mod accumulate;
@@ -23,6 +24,8 @@ mod info;
 mod label;
 mod matching;
 mod meet;
+mod native_group;
+mod native_range;
 mod note;
 mod over_time;
 mod parallel;
@@ -40,7 +43,7 @@ mod sum;
 mod time_fn;
 mod window;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use model::text::Span;
 use model::{Column, Labels, Millis, QueryError, Queryable};
@@ -49,6 +52,7 @@ pub(crate) use budget::{Budget, too_many};
 pub(crate) use grid::Grid;
 pub(crate) use note::Notes;
 pub(crate) use series::{Operand, Scalar, Series, is_present};
+pub(crate) use sum::Sum;
 
 pub(crate) use selector::store_error;
 
@@ -57,6 +61,7 @@ use series::{merge_same_labels, without_metadata};
 use window::Frame;
 
 use crate::ast::RangeExtension;
+use crate::native::Total;
 use crate::plan::{Kind, Node, Ranged};
 
 /// One query being evaluated.
@@ -105,18 +110,14 @@ impl Evaluator<'_> {
     pub(crate) fn matrix(&self, ranged: &Ranged, grid: Grid) -> Result<Vec<(Labels, Column)>, QueryError> {
         match ranged {
             Ranged::Select { select, range } => {
-                let frame = Frame {
-                    grid,
-                    at: select.at,
-                    offset: select.offset,
-                    range: *range,
-                };
+                let frame = Frame::of(select, *range, grid);
                 if let Some(extension) = select.extension {
                     return self.extended_matrix(select, extension, &frame);
                 }
                 let found = self.select(select, frame.bounds())?;
                 self.over_columns(&found, &frame, |labels, column, _| {
-                    self.budget.take(column.len())?;
+                    self.budget
+                        .take(column.len() + series::native_cells(&column.histograms))?;
                     Ok((!column.is_empty()).then(|| (labels.clone(), column.clone())))
                 })
             }
@@ -168,6 +169,11 @@ impl Evaluator<'_> {
         };
         for one in &mut series {
             one.values.iter_mut().filter(|v| is_present(**v)).for_each(|v| *v = -*v);
+            for native in one.natives.iter_mut().flatten() {
+                let mut total = Total::of(native);
+                total.scale(-1.0);
+                *native = Arc::new(total.finish());
+            }
             self.rename(one);
         }
         self.merged(series)
@@ -183,6 +189,10 @@ impl Evaluator<'_> {
                 for one in &mut series {
                     let value = one.values[0];
                     one.values.resize(grid.len, value);
+                    if let [native] = one.natives.as_slice() {
+                        let native = native.clone();
+                        one.natives.resize(grid.len, native);
+                    }
                 }
                 Operand::Vector(series)
             }
@@ -230,12 +240,19 @@ impl Evaluator<'_> {
 /// A series without its gaps.
 pub(crate) fn column_of(series: Series, grid: Grid) -> (Labels, Column) {
     let mut column = Column::default();
+    fill_column(&series, grid, &mut column);
+    (series.labels, column)
+}
+
+/// Adds the samples of a series to a column.
+fn fill_column(series: &Series, grid: Grid, column: &mut Column) {
     for (i, value) in series.values.iter().enumerate() {
         if is_present(*value) {
             column.push(grid.time(i), *value);
+        } else if let Some(histogram) = series.native(i) {
+            column.push_histogram(grid.time(i), Arc::clone(histogram));
         }
     }
-    (series.labels, column)
 }
 
 /// The error of an operand of the wrong type, which the parser lets nobody see.

@@ -8,6 +8,7 @@ pub mod error;
 mod eval;
 pub mod function;
 mod lexer;
+mod native;
 pub mod parser;
 mod plan;
 pub mod pretty;

@@ -7,7 +7,7 @@ mod duration;
 mod function;
 
 pub(crate) use build::{Query, Refusal, build};
-pub(crate) use function::{Calendar, Histogram, InstantFunction, RangeFunction, SortBy};
+pub(crate) use function::{Calendar, HistogramFunction, InstantFunction, RangeFunction, SortBy};
 
 use model::text::Span;
 use model::{Labels, METRIC_NAME, Matcher, Millis};
@@ -59,6 +59,8 @@ pub(crate) struct Select {
     pub(crate) at: Option<Millis>,
     /// Experimental: `anchored` or `smoothed`.
     pub(crate) extension: Option<RangeExtension>,
+    /// Whether count and sum are all that is asked of native histograms.
+    pub(crate) stats: bool,
 }
 
 /// What has samples over a range.
@@ -151,6 +153,8 @@ pub(crate) struct Binary {
     pub(crate) return_bool: bool,
     /// How series meet.
     pub(crate) matching: Matching,
+    /// Where it stands.
+    pub(crate) span: Span,
 }
 
 impl Node {

@@ -71,6 +71,8 @@ pub struct Alert {
     pub source: Labels,
     /// The last moment at which the expression held.
     pub held_at: Millis,
+    /// Whether it began to fire when an event arrived: people need not wait for others of its group.
+    pub by_event: bool,
 }
 
 impl Alert {
@@ -90,6 +92,7 @@ impl Alert {
             last_sent_at: None,
             unknown: None,
             held_at: now,
+            by_event: false,
         }
     }
 
@@ -121,6 +124,8 @@ pub struct Timing {
     pub hold: Millis,
     /// The rule's `keep_firing_for`.
     pub keep_firing: Millis,
+    /// Whether an event asked for this evaluation, not the grid.
+    pub by_event: bool,
 }
 
 impl Alerts {
@@ -287,5 +292,6 @@ fn ripen(alert: &mut Alert, timing: Timing) {
     if alert.state == AlertState::Pending && timing.now - alert.active_at >= timing.hold {
         alert.state = AlertState::Firing;
         alert.fired_at = Some(timing.now);
+        alert.by_event = timing.by_event;
     }
 }

@@ -1,5 +1,6 @@
 //! A rule group: its rules are evaluated one after another at the same moment, each seeing what the earlier ones wrote.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use model::{Appender, Deadline, Labels, Millis, QueryEngine, TargetId};
 
 use crate::alerting::Alert;
 use crate::error::Error;
+use crate::listen::Ears;
 use crate::load::{LoadedGroup, LoadedRule, OnMissing, RuleKind};
 use crate::output::Output;
 use crate::run::{Moment, RuleRun, RuleStatus};
@@ -39,6 +41,9 @@ pub struct Surroundings<'a> {
     pub hold_missing: bool,
 }
 
+/// Events have the rules of a group evaluated this often at most, in milliseconds.
+const EVENT_PAUSE: Millis = 1_000;
+
 /// Alerts that must be told, with the rule they are of.
 pub type News = (Arc<LoadedRule>, Vec<Alert>);
 
@@ -62,6 +67,11 @@ pub struct Group {
     health: Option<Health>,
     report: Report,
     blind: Vec<Blind>,
+    ears: Ears,
+    /// When an event last had rules evaluated.
+    last_event: Option<Millis>,
+    /// Rules that wait because that was a moment ago.
+    waiting: BTreeSet<usize>,
 }
 
 /// What the API tells of a group.
@@ -107,6 +117,9 @@ impl Group {
             health: None,
             report: Report::new(&loaded.name),
             blind: Vec::new(),
+            ears: Ears::of(loaded.rules.iter()),
+            last_event: None,
+            waiting: BTreeSet::new(),
             loaded,
         }
     }
@@ -119,6 +132,7 @@ impl Group {
         self.duration = old.duration;
         self.missed = old.missed;
         self.health = old.health.take();
+        self.last_event = old.last_event;
         std::mem::swap(&mut self.report, &mut old.report);
         for run in &mut self.rules {
             if let Some(at) = old.rules.iter().position(|other| other.continues_as(run)) {
@@ -193,6 +207,7 @@ impl Group {
             interval: self.interval,
             limit: self.loaded.limit,
             target: self.target,
+            by_event: false,
             health: health.as_ref().map(|health| (health, self.health.as_ref())),
         };
         let mut news = Vec::new();
@@ -217,6 +232,45 @@ impl Group {
         self.end_orphans(time, around.appender);
         self.last_evaluation = Some(now);
         self.duration = begun.elapsed();
+        news
+    }
+
+    /// Takes note that these series changed with an event, and says when the rules on them are to be evaluated: `now`, or
+    /// later where that was done a moment ago; `None` where no rule selects them.
+    pub fn hear(&mut self, series: &[Labels], now: Millis) -> Option<Millis> {
+        self.waiting.extend(self.ears.hear(series));
+        self.event_due(now)
+    }
+
+    /// When the rules that an event waits for are to be evaluated.
+    pub fn event_due(&self, now: Millis) -> Option<Millis> {
+        let earliest = self.last_event.map_or(now, |last| last + EVENT_PAUSE);
+        // A clock that was set back must not hold events up.
+        let earliest = if earliest > now + EVENT_PAUSE { now } else { earliest };
+        (!self.waiting.is_empty()).then_some(earliest.max(now))
+    }
+
+    /// Evaluates the rules that events wait for, in order, at `now`; what else the group has stays on its grid.
+    pub fn evaluate_events(&mut self, now: Millis, resend: Millis, around: &Surroundings<'_>) -> Vec<News> {
+        let moment = Moment {
+            now,
+            // The event is not to wait until it is old enough.
+            offset: 0,
+            interval: self.interval,
+            limit: self.loaded.limit,
+            target: self.target,
+            by_event: true,
+            health: self.health.as_ref().map(|health| (health, Some(health))),
+        };
+        let mut news = Vec::new();
+        for at in std::mem::take(&mut self.waiting) {
+            let Some(run) = self.rules.get_mut(at) else { continue };
+            let due = run.evaluate(moment, resend, around);
+            if !due.is_empty() {
+                news.push((Arc::clone(&run.rule), due));
+            }
+        }
+        self.last_event = Some(now);
         news
     }
 

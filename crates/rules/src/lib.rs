@@ -7,8 +7,10 @@
 //! through [`model::QueryEngine`], samples leave through [`model::Appender`], alerts through [`AlertSink`].
 
 pub mod alerting;
+pub mod drill;
 pub mod expand;
 pub mod group;
+mod listen;
 pub mod load;
 pub mod manager;
 mod output;

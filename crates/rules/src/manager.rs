@@ -10,7 +10,7 @@ use hashbrown::HashSet;
 use model::{Appender, Labels, Millis, QueryEngine, TargetId};
 
 use crate::alerting::Alert;
-use crate::group::{Group, GroupStatus, Surroundings};
+use crate::group::{Group, GroupStatus, News, Surroundings};
 use crate::load::{LoadedGroup, LoadedRule};
 use crate::output::Output;
 
@@ -168,6 +168,27 @@ impl Manager {
         next
     }
 
+    /// Evaluates at once the rules on series that an event changed, and those that an earlier event waits for; says when to
+    /// call again, with none, for what came too soon after the last time.
+    pub fn on_events(&self, series: &[Labels], now: Millis) -> Option<Millis> {
+        let options = lock(&self.options).clone();
+        let seats = lock(&self.groups).clone();
+        let mut next: Option<Millis> = None;
+        for seat in &seats {
+            let mut group = lock(&seat.group);
+            let Some(due) = group.hear(series, now) else { continue };
+            if due > now {
+                next = Some(next.map_or(due, |next| next.min(due)));
+            } else if !group.is_replaced() {
+                let interval = group.interval;
+                let news = group.evaluate_events(now, options.resend, &self.around(&options));
+                *lock(&seat.status) = Arc::new(group.status());
+                self.tell(news, now, interval, &options);
+            }
+        }
+        next
+    }
+
     /// Evaluates every group at exactly `now`, grid or not: for tests of rules.
     pub fn run_all(&self, now: Millis) {
         let options = lock(&self.options).clone();
@@ -204,7 +225,14 @@ impl Manager {
         if group.is_replaced() {
             return;
         }
-        let around = Surroundings {
+        let interval = group.interval;
+        let news = group.evaluate(now, options.resend, &self.around(options));
+        *lock(&seat.status) = Arc::new(group.status());
+        self.tell(news, now, interval, options);
+    }
+
+    fn around<'a>(&'a self, options: &'a Options) -> Surroundings<'a> {
+        Surroundings {
             engine: &*self.engine,
             appender: &*self.appender,
             external_labels: &options.external_labels,
@@ -213,10 +241,10 @@ impl Manager {
             outage_tolerance: options.outage_tolerance,
             restore_grace: options.restore_grace,
             hold_missing: options.hold_missing,
-        };
-        let interval = group.interval;
-        let news = group.evaluate(now, options.resend, &around);
-        *lock(&seat.status) = Arc::new(group.status());
+        }
+    }
+
+    fn tell(&self, news: Vec<News>, now: Millis, interval: Millis, options: &Options) {
         for (rule, alerts) in news {
             // Four times the longer of the two, as Prometheus: a hub that dies lets its alerts end by themselves.
             self.sink.send(&rule, &alerts, now + 4 * interval.max(options.resend));

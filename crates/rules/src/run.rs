@@ -52,6 +52,8 @@ pub(crate) struct Moment<'a> {
     pub limit: usize,
     /// The owner of the group's timestamps.
     pub target: TargetId,
+    /// Whether an event asked for this evaluation, not the grid.
+    pub by_event: bool,
     /// What is down, now and at the evaluation before; absent where missing data is to mean what it does in Prometheus.
     pub health: Option<(&'a Health, Option<&'a Health>)>,
 }
@@ -126,6 +128,7 @@ impl RuleRun {
                     now: moment.now,
                     hold: *hold,
                     keep_firing: *keep_firing,
+                    by_event: moment.by_event,
                 };
                 let expander = Expander {
                     engine: around.engine,

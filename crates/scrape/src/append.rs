@@ -20,6 +20,7 @@ use crate::job::Job;
 
 mod created;
 mod culprit;
+pub(crate) use culprit::over_label_limits;
 mod exemplar;
 mod protobuf;
 mod report;
@@ -422,7 +423,7 @@ impl Ingest {
             outcome.dropped += 1;
             return Ok(None);
         };
-        if let Some(culprit) = culprit::over_label_limits(&labels, &self.job.limits) {
+        if let Some(culprit) = over_label_limits(&labels, &self.job.limits) {
             self.cache.set(known, Line::Refused);
             outcome.refused += 1;
             culprit.tell(outcome);
@@ -643,7 +644,7 @@ struct Again {
 ///
 /// Either the page wins where both have a label (an empty one too), or the target does and the page's label
 /// moves to `exported_…`.
-fn join_labels(page: &[Pair<'_>], target: &Labels, honor: bool, builder: &mut LabelsBuilder) {
+pub(crate) fn join_labels(page: &[Pair<'_>], target: &Labels, honor: bool, builder: &mut LabelsBuilder) {
     builder.reset();
     for (name, value) in page {
         builder.set(name, value);

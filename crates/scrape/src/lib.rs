@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`job`] is what a configuration asks for, [`target`] one place to scrape and how it fares,
 //! [`append`] turns a page into a batch with the help of [`cache`], [`scraper`] fetches, [`manager`] keeps the
-//! loops running. The machine's own collectors are a [`LocalTarget`]: no socket, but the same bytes and the
+//! loops running, [`events`] stores what cannot wait for the next scrape. The machine's own collectors are a [`LocalTarget`]: no socket, but the same bytes and the
 //! same path behind them.
 //!
 //! Targets stand in the configuration, or are found by `discovery` in files and on HTTP servers.
@@ -21,6 +21,7 @@ pub mod append;
 mod cache;
 mod discovery;
 
+pub mod events;
 pub mod manager;
 pub mod scraper;
 

@@ -5,13 +5,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use config::prometheus::StaticConfig;
-use model::{Appender, Clock, Labels};
+use model::{Appender, Clock, Labels, Millis};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use crate::append::MetadataMap;
 use crate::discovery::Finder;
 use crate::error::Error;
+use crate::events::Found;
 use crate::job::Job;
 use crate::target::{LocalTarget, Target, TargetStatus, Targets};
 
@@ -57,15 +58,15 @@ struct Running {
 
 /// What tells targets apart: two with the same labels and address are one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
+pub(crate) struct Key {
     job: String,
-    labels: Labels,
-    url: String,
+    pub labels: Labels,
+    pub url: String,
 }
 
-struct Entry {
-    key: Key,
-    job: Arc<Job>,
+pub(crate) struct Entry {
+    pub key: Key,
+    pub job: Arc<Job>,
     /// Whether its page is made in this process.
     is_local: bool,
     state: Arc<State>,
@@ -231,6 +232,34 @@ impl Manager {
         running.targets.iter().map(of).collect()
     }
 
+    /// A running target, for its events.
+    pub(crate) fn target(&self, is_it: impl Fn(&Entry) -> bool) -> Option<Found> {
+        let running = lock(&self.shared.running);
+        running.targets.iter().find(|entry| is_it(entry)).map(Found::new)
+    }
+
+    /// Each running target with its address, its job and what its pages have.
+    pub(crate) fn pages(&self) -> Vec<(Labels, String, Arc<Job>, Arc<MetadataMap>)> {
+        let running = lock(&self.shared.running);
+        let of = |e: &Entry| {
+            (
+                e.key.labels.clone(),
+                e.key.url.clone(),
+                Arc::clone(&e.job),
+                e.metadata(),
+            )
+        };
+        running.targets.iter().map(of).collect()
+    }
+
+    pub(crate) fn appender(&self) -> &dyn Appender {
+        &*self.shared.appender
+    }
+
+    pub(crate) fn now(&self) -> Millis {
+        self.shared.clock.now()
+    }
+
     /// Puts the wanted targets in place of those running ones that `theirs` chooses; gives those that are going.
     fn replace(&self, running: &mut Running, theirs: impl Fn(&Entry) -> bool, wanted: Vec<Wanted>) -> Vec<Entry> {
         let place = running
@@ -299,6 +328,12 @@ impl Manager {
             order,
             task: Some(task),
         }
+    }
+}
+
+impl Entry {
+    pub(crate) fn metadata(&self) -> Arc<MetadataMap> {
+        Arc::clone(&lock(&self.state.metadata))
     }
 }
 

@@ -117,6 +117,22 @@ impl Client {
         }
     }
 
+    /// Opens an answer that has no end, such as a stream of events.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::fetch`], without a bound in time or size: those are the reader's.
+    pub(crate) async fn open(&self, url: &str) -> Result<Response, Error> {
+        // A compressed stream would be held back until there is enough of it.
+        let asked = self.prepared(url).await?.header(ACCEPT_ENCODING, "identity");
+        let response = asked.send().await.map_err(request)?;
+        let status = response.status();
+        if status.as_u16() != 200 {
+            return Err(Error::Status(status.to_string()));
+        }
+        Ok(response)
+    }
+
     async fn answer(&self, url: &str, timeout: Millis, page: &mut Vec<u8>) -> Result<PageFormat, Error> {
         #[expect(clippy::cast_precision_loss, reason = "a configured span of time")]
         let seconds = timeout as f64 / 1000.0;
@@ -196,7 +212,7 @@ fn content_type(response: &Response) -> &str {
     header.and_then(|v| v.to_str().ok()).unwrap_or("")
 }
 
-fn request(error: reqwest::Error) -> Error {
+pub(crate) fn request(error: reqwest::Error) -> Error {
     Error::Request(chain(&error.without_url()))
 }
 

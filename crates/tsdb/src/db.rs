@@ -16,6 +16,7 @@ use std::thread::JoinHandle;
 use blocks::block as folder;
 use blocks::folder::Folder;
 use blocks::wal::{Wal, replay};
+
 use blocks::{Error as BlocksError, chain};
 use model::store::Selection;
 use model::{ExemplarQueryable, Matcher, Millis, Queryable, SeriesExemplars, StoreError};
@@ -32,7 +33,7 @@ use crate::options::Options;
 use crate::querier;
 use crate::stats::{Counters, Stats};
 use crate::sync::{lock, read, write};
-use crate::wal_record;
+use crate::wal_record::{self, Share};
 
 /// The number in a store's VERSION file. 2 brought native histograms, exemplars and deletions.
 pub const FORMAT: u64 = 2;
@@ -175,7 +176,9 @@ impl Db {
             return Ok(());
         }
         // Whoever maintains finishes first.
-        let _memory = lock(&self.inner.maintaining);
+        let mut memory = lock(&self.inner.maintaining);
+        drop(write(&self.inner.appending));
+        self.inner.last_checkpoint(&mut memory);
         let done = self.inner.wal.get().map_or(Ok(()), Wal::close);
         *lock(&self.inner.folder) = None;
         Ok(done?)
@@ -252,15 +255,12 @@ impl Inner {
 
     fn try_replay(&self) -> Result<(), BlocksError> {
         let dir = self.wal_dir();
-        let mut replayer = Replayer::new(&self.head);
-        let done = replay(&*self.options.vfs, &dir, &mut |record| replayer.apply(record))?;
-        replayer.finish();
-        if replayer.orphans + replayer.unknown > 0 {
-            tracing::warn!(
-                "log replay: {} records and {} samples lean on lost ones and were left out",
-                replayer.orphans,
-                replayer.unknown
-            );
+        let log = replay::check(&*self.options.vfs, &dir)?;
+        let (orphans, unknown) = replay_shards(&log, &self.head);
+        let done = log.done.clone();
+        drop(log);
+        if orphans + unknown > 0 {
+            tracing::warn!("log replay: {orphans} records and {unknown} samples lean on lost ones and were left out");
         }
         Counters::add(
             &self.counters.wal_corruptions,
@@ -335,6 +335,31 @@ impl Inner {
         self.counters.fill(&mut stats);
         stats
     }
+}
+
+/// The threads that replay a log at most: each reads all of it and takes its shards.
+const REPLAY_THREADS_MAX: usize = 8;
+
+/// Replays a log on all cores. Gives the records that could not be used, and the samples whose series is not known.
+fn replay_shards(log: &replay::Log, head: &Head) -> (u64, u64) {
+    let of = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(REPLAY_THREADS_MAX);
+    let replay = |number| {
+        let mut replayer = Replayer::new(head, Share { number, of });
+        log.visit(&mut |record| replayer.apply(record));
+        replayer.finish();
+        (replayer.orphans, replayer.unknown)
+    };
+    let found: Vec<(u64, u64)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..of).map(|number| scope.spawn(move || replay(number))).collect();
+        let own = replay(0);
+        let others = threads.into_iter().map(|t| t.join().expect("a replay does not panic"));
+        std::iter::once(own).chain(others).collect()
+    });
+    // A record that makes no sense makes none to every reader.
+    let orphans = found.iter().map(|f| f.0).max().unwrap_or(0);
+    (orphans, found.iter().map(|f| f.1).sum())
 }
 
 impl Queryable for Db {

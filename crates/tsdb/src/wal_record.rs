@@ -13,6 +13,9 @@
 //! 10 zeros          n varint | (id zigzag difference | time zigzag difference)…
 //! 11 exemplars      n varint | (id zigzag difference | time zigzag difference | value u64 | labels)…
 //! 12 kept exemplar  time zigzag | value u64 | labels of the series | labels
+//! 14 symbols        shard u8 | first number varint | n varint | texts…
+//! 15 row            id varint | hash u64 | n varint | (name symbol varint | value symbol varint)… | last zigzag |
+//!                   runs | late runs
 //! 13 deletes        first time zigzag | last time zigzag | n varint | ids (zigzag differences)
 //! ```
 //!
@@ -58,6 +61,10 @@ pub mod kind {
     pub const KEPT_EXEMPLAR: u8 = 12;
     /// Samples of series are gone from the head.
     pub const DELETES: u8 = 13;
+    /// Texts of a shard, in a checkpoint.
+    pub const SYMBOLS: u8 = 14;
+    /// A series of a shard with its samples, in a checkpoint.
+    pub const ROW: u8 = 15;
 }
 
 /// Layouts remembered per target; a scrape and its report series take two.
@@ -75,6 +82,8 @@ pub struct Layouts {
 struct Layout {
     ids: Vec<SeriesId>,
     bits: Vec<u64>,
+    /// When reading: all of it is somebody else's.
+    foreign: bool,
 }
 
 impl Layouts {
@@ -377,10 +386,49 @@ pub struct Scrape {
 #[derive(Debug, Default)]
 pub struct Reader {
     layouts: std::collections::HashMap<(u32, u8), Layout>,
+    share: Share,
+}
+
+/// The shards that one of several readers of the same log takes care of.
+#[derive(Debug, Clone, Copy)]
+pub struct Share {
+    /// Which reader it is.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Self { number: 0, of: 1 }
+    }
+}
+
+impl Share {
+    /// Whether it takes care of a shard.
+    #[must_use]
+    pub const fn has(self, shard: usize) -> bool {
+        shard % self.of == self.number
+    }
+
+    /// Whether it takes care of a series.
+    #[must_use]
+    pub const fn has_series(self, id: SeriesId) -> bool {
+        self.has((id.0 >> 56) as usize)
+    }
 }
 
 impl Reader {
-    /// The samples of a `scrape` or `changes` record; `None` when it leans on one that was not read.
+    /// A reader of the samples of some shards.
+    #[must_use]
+    pub fn of(share: Share) -> Self {
+        Self {
+            share,
+            ..Self::default()
+        }
+    }
+
+    /// The samples of its shards in a `scrape` or `changes` record; `None` when it leans on one that was not read.
     pub fn take(&mut self, kind: u8, payload: &[u8], into: &mut Scrape) -> Option<()> {
         let taken = self.read(kind, payload, into);
         if taken.is_none() {
@@ -395,11 +443,21 @@ impl Reader {
         into.target = u32::try_from(cursor.varint()?).ok()?;
         into.time = cursor.zigzag()?;
         let number = cursor.u8()?;
+        into.samples.clear();
         if kind == kind::SCRAPE {
-            let layout = take_layout(&mut cursor)?;
+            let mut layout = take_layout(&mut cursor)?;
+            layout.foreign = !layout.ids.iter().any(|&id| self.share.has_series(id));
+            if layout.foreign {
+                layout.ids = Vec::new();
+                layout.bits = Vec::new();
+            }
             self.layouts.insert((into.target, number), layout);
         }
+        let share = self.share;
         let layout = self.layouts.get_mut(&(into.target, number))?;
+        if layout.foreign {
+            return Some(());
+        }
         if kind == kind::CHANGES {
             let bitmap = cursor.take(layout.bits.len().div_ceil(8))?;
             for (i, last) in layout.bits.iter_mut().enumerate() {
@@ -409,8 +467,8 @@ impl Reader {
             }
         }
         let values = layout.bits.iter().map(|&bits| f64::from_bits(bits));
-        into.samples.clear();
-        into.samples.extend(layout.ids.iter().copied().zip(values));
+        let samples = layout.ids.iter().copied().zip(values);
+        into.samples.extend(samples.filter(|s| share.has_series(s.0)));
         Some(())
     }
 

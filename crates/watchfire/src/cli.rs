@@ -60,6 +60,10 @@ pub enum Command {
     Format(FormatArgs),
     /// Run test files.
     Test(TestArgs),
+    /// Say of every alert whether it can fire, and if not, why.
+    Rules(crate::command::prove::RulesArgs),
+    /// Bring in a fault at a hub, and follow it to the receiver's receipt.
+    Drill(crate::command::drill::DrillArgs),
 }
 
 /// Where to listen and keep data: the same for every process that stays.

@@ -1,10 +1,13 @@
 //! The commands that answer and exit, and the way to those that stay.
 
+mod api;
 mod check;
 mod collect;
+pub mod drill;
 mod format;
 mod input;
 mod output;
+pub mod prove;
 mod query;
 mod test;
 
@@ -56,5 +59,7 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Query(args) => query::query(&args),
         Command::Format(args) => format::format(&args),
         Command::Test(args) => test::test(&args),
+        Command::Rules(args) => prove::rules(&args),
+        Command::Drill(args) => drill::drill(&args),
     }
 }

@@ -4,11 +4,13 @@ mod agent;
 mod alerting;
 mod data;
 mod demo;
+mod drill;
+mod events;
 mod hub;
 mod own_metrics;
 mod reload;
 mod settings;
-mod shipped;
+pub mod shipped;
 pub mod sources;
 mod store;
 

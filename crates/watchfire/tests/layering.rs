@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 const ROWS: &[&[&str]] = &[
     &["watchfire"],
     &["web", "tui"],
-    &["scrape", "rules", "alerts", "remote"],
-    &["tsdb", "logdb", "blocks"],
+    &["scrape", "rules", "prove", "alerts", "remote"],
+    &["tsdb", "logdb", "blocks", "aliases"],
     &["collect", "nvml", "tail", "sim"],
     &["promql", "logql", "template", "exposition", "config"],
     &["model"],

@@ -9,7 +9,9 @@ use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 
+use crate::events::EventLog;
 use crate::hub::metrics_page;
+use crate::params::Params;
 
 /// Makes a page of metrics in the text format.
 pub type MetricsPage = Box<dyn Fn() -> String + Send + Sync>;
@@ -20,6 +22,8 @@ pub struct Agent {
     pub all: MetricsPage,
     /// `/metrics/{name}`: one source each.
     pub sources: BTreeMap<&'static str, MetricsPage>,
+    /// `/events`: what was counted, the moment it was.
+    pub events: Arc<EventLog>,
 }
 
 /// The routes of an agent.
@@ -27,6 +31,7 @@ pub fn router(agent: Arc<Agent>) -> Router {
     Router::new()
         .route("/metrics", get(all))
         .route("/metrics/{name}", get(one))
+        .route("/events", get(events))
         .route("/-/healthy", get(|| async { "Watchfire agent is healthy.\n" }))
         .route("/-/ready", get(|| async { "Watchfire agent is ready.\n" }))
         .route("/", get(index))
@@ -51,6 +56,10 @@ async fn one(State(agent): State<Arc<Agent>>, Path(name): Path<String>) -> Respo
         }
     })
     .await
+}
+
+async fn events(State(agent): State<Arc<Agent>>, params: Params) -> Response {
+    agent.events.stream(&params)
 }
 
 /// Collectors read files: off the threads that answer requests.

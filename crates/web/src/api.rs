@@ -1,7 +1,10 @@
 //! The routes under `/api`, one file per subject.
 
 pub mod admin;
+pub mod alertmanager;
 pub mod alerts;
+pub mod deliveries;
+pub mod drill;
 pub mod exemplars;
 pub mod federate;
 pub mod push;

@@ -1,7 +1,7 @@
 //! A hub's routes and what they need.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -74,6 +74,8 @@ pub struct Hub {
     pub query_timeout: Duration,
     /// Places for running queries.
     pub query_slots: Arc<Semaphore>,
+    /// Drills; not there until the hub can run them.
+    pub drills: OnceLock<Arc<dyn crate::drill::Drills>>,
 }
 
 impl Hub {
@@ -98,7 +100,10 @@ impl Hub {
 
 /// The routes of a hub, which goes by its external address too.
 pub fn router(hub: Arc<Hub>) -> Site {
-    use api::{admin, alerts, exemplars, federate, push, query, read, rules, series, status, targets};
+    use api::alertmanager::{alerts as v2_alerts, silences, status as v2};
+    use api::{
+        admin, alerts, deliveries, drill, exemplars, federate, push, query, read, rules, series, status, targets,
+    };
     let ready = Arc::clone(&hub);
     let own = Arc::clone(&hub);
     let reload = Arc::clone(&hub);
@@ -151,6 +156,22 @@ pub fn router(hub: Arc<Hub>) -> Site {
         .route("/api/v1/alertmanagers", get(status::alertmanagers))
         .route("/api/watchfire/v1/status", get(status::status))
         .route("/api/watchfire/v1/notifications", get(alerts::notifications))
+        .route("/api/watchfire/v1/deliveries", get(deliveries::deliveries))
+        .route("/api/watchfire/v1/receivers", get(deliveries::receivers))
+        .route("/api/watchfire/v1/receivers/{name}/test", post(deliveries::test))
+        .route("/api/v2/status", get(v2::status))
+        .route("/api/v2/receivers", get(v2::receivers))
+        .route("/api/v2/alerts", get(v2_alerts::alerts).post(v2_alerts::post))
+        .route("/api/v2/alerts/groups", get(v2_alerts::groups))
+        .route("/api/v2/silences", get(silences::silences).post(silences::post))
+        .route("/api/v2/silence/{id}", get(silences::silence).delete(silences::expire))
+        .route("/api/watchfire/v1/drill", post(drill::start))
+        .route("/api/watchfire/v1/drill/{id}", get(drill::look).delete(drill::stop))
+        .route(
+            "/api/watchfire/v1/drill/{id}/ack/{word}",
+            get(drill::ask).post(drill::acknowledge),
+        )
+        .route("/api/watchfire/v1/drills/passed", get(drill::passed))
         .route("/metrics", get(move || async move { metrics_page(&own.own_metrics) }))
         .route("/-/healthy", get(|| async { "Watchfire is healthy.\n" }))
         .route(

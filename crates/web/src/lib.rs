@@ -8,7 +8,9 @@
 pub mod agent;
 mod api;
 pub mod data;
+pub mod drill;
 mod error;
+pub mod events;
 mod guard;
 pub mod hub;
 mod json;
@@ -20,6 +22,7 @@ pub mod yaml;
 
 pub use agent::{Agent, MetricsPage};
 pub use data::Data;
+pub use events::EventLog;
 pub use hub::{Hub, HubStatus};
 pub use serve::{ListenError, Site, listen, serve};
 

@@ -64,6 +64,7 @@ impl Stage {
             updated_at: 0,
             created_by: "me".into(),
             comment: "why".into(),
+            ..Silence::default()
         };
         self.engine.set_silence(silence, self.now).expect("valid");
     }

@@ -1,17 +1,19 @@
 //! What the engine shows: alerts, groups, silences and deliveries as they stand.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use model::Millis;
 use model::labels::Labels;
+use model::{Family, Kind, Millis};
 
 use super::Engine;
 use crate::alert::{Alert, order};
+use crate::counts::way;
 use crate::delivery::Delivery;
+use crate::health::Health;
 use crate::inhibit::Inhibitor;
 use crate::pipeline::Muted;
-use crate::silence::Silence;
+use crate::silence::{Silence, SilenceState};
 
 /// An alert with where it stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +60,8 @@ pub struct GroupView {
     pub key: String,
     /// The labels in common.
     pub labels: Labels,
+    /// The labels of the route; their values are templates.
+    pub route_labels: BTreeMap<String, String>,
     /// The receiver's name.
     pub receiver: String,
     /// When it is looked at next, in milliseconds since the epoch.
@@ -71,6 +75,8 @@ pub struct GroupView {
 pub struct Stats {
     /// Pieces of news taken in.
     pub received: u64,
+    /// Those of them that told of an end.
+    pub received_resolved: u64,
     /// Pieces of news refused.
     pub refused: u64,
     /// Messages that reached their receiver.
@@ -108,6 +114,7 @@ impl Engine {
                 GroupView {
                     key: group.key.clone(),
                     labels: labels.clone(),
+                    route_labels: self.plan.routes.get(*route).route.labels.clone(),
                     receiver: receiver.clone(),
                     next_flush: group.next_flush,
                     alerts: judged.into_iter().filter(|(t, _)| !t.resolved).map(view).collect(),
@@ -144,6 +151,141 @@ impl Engine {
     #[must_use]
     pub fn silences(&self) -> Vec<Silence> {
         self.silences.iter().cloned().collect()
+    }
+
+    /// The silence of a name.
+    #[must_use]
+    pub fn silence(&self, id: &str) -> Option<Silence> {
+        self.silences.get(id).cloned()
+    }
+
+    /// The deliveries that told of an alert, and whose last attempt ended at a moment or later; oldest first.
+    #[must_use]
+    pub fn deliveries_of(&self, fingerprint: u64, since: Millis) -> Vec<Delivery> {
+        let all = self.history.iter().rev().filter(|d| d.at >= since);
+        all.filter(|d| d.fingerprints.contains(&fingerprint)).cloned().collect()
+    }
+
+    /// Every way of every receiver, with how it is.
+    #[must_use]
+    pub fn health(&self) -> Vec<(String, String, Health)> {
+        let mut all = Vec::new();
+        for (name, _) in &self.plan.apart {
+            for (at, channel) in self.plan.receivers.get(name).into_iter().flatten().enumerate() {
+                let integration = super::integration_name(channel.kind, at);
+                let health = self.healths.get(name, &integration).cloned();
+                // The last resort is shown once it was needed.
+                if health.is_some() || name != super::LAST_RESORT {
+                    all.push((name.clone(), integration, health.unwrap_or_default()));
+                }
+            }
+        }
+        all
+    }
+
+    /// Everything counted, as metrics.
+    #[must_use]
+    pub fn families(&self, now: Millis) -> Vec<Family> {
+        let mut all = self.counts.families();
+        let stats = self.stats(now);
+        let mut put = |name: &str, kind, help: &str, label: &'static str, values: &[(&str, f64)]| {
+            let mut family = Family::new(name, kind, help);
+            for (word, value) in values {
+                let labels = if label.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![(label, (*word).to_owned())]
+                };
+                family.push(labels, *value);
+            }
+            all.push(family);
+        };
+        let (alerts, silences) = (self.alerts(now), self.silences());
+        let standing = |state| alerts.iter().filter(|a| a.state == state).count() as f64;
+        put(
+            "alertmanager_alerts",
+            Kind::Gauge,
+            "Alerts that are not over, by where they stand.",
+            "state",
+            &[
+                ("active", standing(AlertState::Active)),
+                ("suppressed", standing(AlertState::Suppressed)),
+                ("unprocessed", standing(AlertState::Unprocessed)),
+            ],
+        );
+        let quiet = |state| silences.iter().filter(|s| s.state(now) == state).count() as f64;
+        put(
+            "alertmanager_silences",
+            Kind::Gauge,
+            "Silences, by where they stand.",
+            "state",
+            &[
+                ("active", quiet(SilenceState::Active)),
+                ("expired", quiet(SilenceState::Expired)),
+                ("pending", quiet(SilenceState::Pending)),
+            ],
+        );
+        put(
+            "alertmanager_alerts_received_total",
+            Kind::Counter,
+            "Pieces of news of alerts taken in, of our rules and by the API.",
+            "status",
+            &[
+                ("firing", (stats.received - stats.received_resolved) as f64),
+                ("resolved", stats.received_resolved as f64),
+            ],
+        );
+        let one = |value: f64| [("", value)];
+        put(
+            "alertmanager_alerts_invalid_total",
+            Kind::Counter,
+            "Pieces of news of alerts refused.",
+            "",
+            &one(stats.refused as f64),
+        );
+        put(
+            "alertmanager_dispatcher_aggregation_groups",
+            Kind::Gauge,
+            "Groups there are.",
+            "",
+            &one(stats.groups as f64),
+        );
+        put(
+            "watchfire_alert_groups_refused_total",
+            Kind::Counter,
+            "Groups that were not made because there are too many.",
+            "",
+            &one(stats.groups_refused as f64),
+        );
+        put(
+            "watchfire_notifications_in_flight",
+            Kind::Gauge,
+            "Messages on their way.",
+            "",
+            &one(stats.in_flight as f64),
+        );
+        all.extend(self.health_families());
+        all
+    }
+
+    fn health_families(&self) -> [Family; 2] {
+        let mut failing = Family::new(
+            "watchfire_receiver_failing",
+            Kind::Gauge,
+            "Whether the last message to a receiver failed for good or again and again.",
+        );
+        let mut success = Family::new(
+            "watchfire_receiver_last_success_timestamp_seconds",
+            Kind::Gauge,
+            "When a receiver last took a message, in seconds since the epoch.",
+        );
+        for (receiver, integration, health) in self.health() {
+            let is_failing = health.failing_since.is_some();
+            failing.push(way(&receiver, &integration), f64::from(u8::from(is_failing)));
+            let at = health.last_success.map(|at| at as f64 / 1_000.0);
+            success.push_some(|| way(&receiver, &integration), at);
+        }
+        [failing, success]
     }
 
     /// The last deliveries, newest first.

@@ -5,6 +5,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 use config::http::{HttpClientConfig, SecretSource, TlsConfig, TlsVersion};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, ClientBuilder, Identity, NoProxy, Proxy, RequestBuilder, tls};
 
@@ -18,12 +19,15 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// What a configuration asks for that is not built; `None` when all is.
 pub(super) fn unbuilt(http: &HttpClientConfig) -> Option<&'static str> {
     let reference = |source: Option<&SecretSource>| source.is_some_and(|s| !s.reference.is_empty());
-    if http.oauth2.is_some() {
-        return Some("oauth2");
+    let oauth2 = http.oauth2.as_ref();
+    if oauth2.is_some_and(|o| !matches!(o.grant_type.as_str(), "" | "client_credentials")) {
+        return Some("an oauth2 grant other than client_credentials");
     }
     let basic = http.basic_auth.as_ref().map(|b| &b.password);
     let token = http.authorization.as_ref().map(|a| &a.credentials);
-    (reference(basic) || reference(token)).then_some("a reference into a secret manager")
+    let client = oauth2.map(|o| &o.client_secret);
+    let is_asked = reference(basic) || reference(token) || reference(client);
+    is_asked.then_some("a reference into a secret manager")
 }
 
 /// Builds the client; certificates are read now.
@@ -56,7 +60,15 @@ pub(super) fn build(http: &HttpClientConfig, timeout: Option<Duration>) -> Resul
 fn proxy(builder: ClientBuilder, http: &HttpClientConfig) -> Result<ClientBuilder, String> {
     match &http.proxy.url {
         Some(url) => {
-            let proxy = Proxy::all(url.as_str()).map_err(|e| chain(&e))?;
+            let mut headers = HeaderMap::new();
+            for (name, values) in &http.proxy.connect_header {
+                let name = HeaderName::from_bytes(name.as_bytes()).map_err(|e| chain(&e))?;
+                for value in values {
+                    let value = HeaderValue::from_str(value.expose()).map_err(|e| chain(&e))?;
+                    headers.append(name.clone(), value);
+                }
+            }
+            let proxy = Proxy::all(url.as_str()).map_err(|e| chain(&e))?.headers(headers);
             Ok(builder.proxy(proxy.no_proxy(NoProxy::from_string(&http.proxy.no_proxy))))
         }
         None if http.proxy.from_environment => Ok(builder),

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::record::{Next, Record, next};
 use super::{checkpoint, segment_path, segments};
+use crate::mmap::Mapped;
 use crate::vfs::Vfs;
 use crate::{Error, chain};
 
@@ -65,6 +66,52 @@ pub fn replay(vfs: &dyn Vfs, dir: &Path, visit: &mut dyn FnMut(Record<'_>)) -> R
         read_file(vfs, &path, i + 1 == numbers.len(), visit, &mut done)?;
     }
     Ok(done)
+}
+
+/// A log whose files were checked and mended, held for reading by as many as like.
+pub struct Log {
+    files: Vec<Mapped>,
+    /// What was found.
+    pub done: Replayed,
+}
+
+/// Reads a log once to check and mend it, as [`replay`] does, and keeps its files mapped. Let go of it before the log
+/// is opened for writing.
+///
+/// # Errors
+///
+/// As [`replay`].
+pub fn check(vfs: &dyn Vfs, dir: &Path) -> Result<Log, Error> {
+    let done = replay(vfs, dir, &mut |_| {})?;
+    let mut files = Vec::new();
+    if vfs.exists(dir) {
+        let from = checkpoint::latest(vfs, dir)?;
+        let mut paths = match from {
+            Some(number) => checkpoint::files(vfs, dir, number)?,
+            None => Vec::new(),
+        };
+        let after = segments(vfs, dir)?
+            .into_iter()
+            .filter(|&n| from.is_none_or(|upto| n > upto));
+        paths.extend(after.map(|n| segment_path(dir, n)));
+        for path in paths {
+            files.push(vfs.map(&path).map_err(Error::io("read WAL segment", &path))?);
+        }
+    }
+    Ok(Log { files, done })
+}
+
+impl Log {
+    /// Gives every record, those of the checkpoint first.
+    pub fn visit(&self, visit: &mut dyn FnMut(Record<'_>)) {
+        for file in &self.files {
+            let mut rest: &[u8] = file;
+            while let Next::Record(record, len) = next(rest) {
+                visit(record);
+                rest = &rest[len..];
+            }
+        }
+    }
 }
 
 /// The gaps in the numbers of the segments after the checkpoint `from`, which leaves one open behind it.

@@ -10,7 +10,7 @@ use nvml::{Device, GpmSample, Nvml};
 use super::driver_error;
 use super::identity::{self, Identity};
 use super::occupants;
-use super::question::{GPM, QUESTIONS};
+use super::question::{ALWAYS, GPM, QUESTIONS};
 use super::reading::{Absence, GpuProcess, GpuState, Instance, Reading};
 use super::throttle::Throttle;
 use crate::Error;
@@ -36,6 +36,8 @@ pub struct Asker {
     gpm: Vec<usize>,
     last_sample: Option<(Millis, GpmSample)>,
     gpm_numbers: Vec<(&'static str, f64)>,
+    /// Of those the ones that this board has no counters for.
+    gpm_absent: Vec<&'static str>,
     /// Answers that are kept for a while.
     slow: Vec<(&'static str, f64)>,
     slow_at: Option<Millis>,
@@ -60,15 +62,7 @@ impl Asker {
     /// Of the GPU with this index, to be asked for these words.
     pub fn new(nvml: Nvml, index: u32, words: &[String]) -> Self {
         let wanted = |word: &str| words.iter().any(|w| w == word);
-        // The margin to the slowdown and the throttle seconds are ours, whatever the table shows.
-        let always = [
-            "temperature",
-            "margin_temperature",
-            "margin_slowdown",
-            "threshold_slowdown",
-            "clock_reasons",
-        ];
-        let is_asked = |words: &[&str]| words.iter().any(|word| wanted(word) || always.contains(word));
+        let is_asked = |words: &[&str]| words.iter().any(|word| wanted(word) || ALWAYS.contains(word));
         Self {
             nvml,
             index,
@@ -78,6 +72,7 @@ impl Asker {
             gpm: (0..GPM.len()).filter(|i| wanted(GPM[*i].0)).collect(),
             last_sample: None,
             gpm_numbers: Vec::new(),
+            gpm_absent: Vec::new(),
             slow: Vec::new(),
             slow_at: None,
             slow_absent: Vec::new(),
@@ -180,6 +175,8 @@ impl Asker {
             Err(error) if is_gone(&error) => return Err(error),
             Err(error) => errors.push(self.error("profiling", error)),
         }
+        let absent = self.gpm_absent.iter().map(|word| (*word, Absence::Unsupported));
+        found.absent.extend(absent);
         before("processes", Some(&device));
         match occupants::processes(&device, &mut self.sampled_us) {
             Ok(processes) => found.processes = processes,
@@ -231,7 +228,7 @@ impl Asker {
         self.gpm_numbers.clear();
         let Some(sample) = device.gpm_sample()? else {
             // A board without such counters: not worth another question.
-            self.gpm.clear();
+            self.gpm_absent = self.gpm.drain(..).map(|i| GPM[i].0).collect();
             return Ok(());
         };
         if let Some((_, before)) = &self.last_sample {

@@ -1,65 +1,62 @@
-//! The GPU page.
+//! The GPU collector: the driver through NVML, and where NVML cannot be loaded, what `nvidia-smi` says.
 
 use std::time::{Duration, Instant};
 
-use model::{Family, Kind, Millis};
+use model::{Family, Millis};
 
-use super::Options;
 use super::driver::{Driver, Session};
-use super::field::FieldTable;
-use super::identity::Identity;
 use super::inventory::Inventory;
+use super::page::{PageMaker, Software, Xids, counts, driver_state, source_error};
 use super::pci::Bus;
-use super::question::{VGPU_LICENSE, XID_LAST};
+use super::process::Tenants;
 use super::reading::{GpuState, Reading};
-use crate::kernel::{GpuIdentity, XidCatalog, XidCounts};
+use super::smi::{Dialect, Report, run};
+use super::{FaultKind, Options, smi};
 use crate::source::Reader;
-use crate::{Collector, Paths, Readings};
+use crate::{Collector, Error, Paths, Readings, State};
 
 /// Collects `DCGM_FI_*` and `watchfire_gpu*`.
 pub struct GpuCollector {
     driver: Driver,
+    smi: Option<run::Runner>,
     bus: Bus,
-    fields: FieldTable,
-    hostname: String,
+    page: PageMaker,
     deadline: Duration,
-    xids: XidCounts,
-    catalog: XidCatalog,
     inventory: Inventory,
     /// The most GPUs seen since the start.
     most: u32,
 }
 
-/// What is the same on every line.
-struct Host {
-    name: String,
-    driver_version: String,
-    cuda_version: String,
-}
-
 impl GpuCollector {
     /// Looks for the driver at the first collection.
-    pub(super) fn new(paths: &Paths, options: Options) -> Self {
+    pub(super) fn new(paths: &Paths, options: Options) -> Result<Self, Error> {
         let boot_id = paths.proc("sys/kernel/random/boot_id");
         let boot_id = Reader::default().word(&boot_id).unwrap_or_default().to_owned();
-        let words = options.fields.fields.iter().map(|f| f.source.clone()).collect();
-        Self {
-            driver: Driver::new(
-                options.library,
-                words,
-                options.tick,
-                options.clock,
-                options.xids.clone(),
-            ),
-            bus: Bus::new(paths),
-            fields: options.fields,
-            hostname: options.hostname,
-            deadline: options.deadline,
-            xids: options.xids,
+        let words = options.selection.words();
+        let smi = match options.nvidia_smi {
+            Some(program) => Some(run::Runner::new(program, Dialect::embedded()?)),
+            None => None,
+        };
+        let tenants = Tenants::new(paths, options.processes_max);
+        let xids = Xids {
+            counts: options.xids.clone(),
             catalog: options.catalog,
+        };
+        Ok(Self {
+            driver: Driver::new(options.library, words, options.tick, options.clock, options.xids),
+            smi,
+            bus: Bus::new(paths),
+            page: PageMaker::new(
+                options.selection,
+                options.host_label,
+                options.hostname,
+                Some(xids),
+                Some(tenants),
+            )?,
+            deadline: options.deadline,
             inventory: Inventory::open(options.inventory, boot_id),
             most: 0,
-        }
+        })
     }
 
     fn read(session: &mut Session, now: Millis, deadline: Duration) -> Vec<Reading> {
@@ -71,81 +68,73 @@ impl GpuCollector {
             .collect()
     }
 
-    fn families(&self, host: &Host, readings: &[Reading]) -> Vec<Family> {
-        let mut families = self.dcgm(host, readings);
-        families.extend(own(host, readings));
-        families
+    /// The page of readings; `known` GPUs are those the driver counts.
+    fn show(&mut self, now: Millis, software: &Software, mut readings: Vec<Reading>) -> Readings {
+        let count = |state: Option<GpuState>| {
+            let counted = readings.iter().filter(|r| state.is_none_or(|s| r.state == s)).count();
+            u32::try_from(counted).unwrap_or(u32::MAX)
+        };
+        let (known, answering) = (count(None), count(Some(GpuState::Ok)));
+        let unwritten = self.inventory.meet(&readings).err();
+        self.inventory.name(&mut readings);
+        readings.extend(self.inventory.missing(&readings));
+        self.page.know(&readings);
+        let (families, readings) = self.page.families(now, software, readings, self.bus.slots(now));
+        let mut page = Readings::of(families);
+        page.families.extend(self.counts(now, known, answering));
+        page.errors = readings.into_iter().flat_map(|r| r.errors).collect();
+        page.errors.extend(unwritten);
+        page
     }
 
-    fn dcgm(&self, host: &Host, readings: &[Reading]) -> Vec<Family> {
-        let mut families = Vec::with_capacity(self.fields.fields.len());
-        for field in &self.fields.fields {
-            let mut family = Family::new(field.name.clone(), field.kind, field.help.clone());
-            for reading in readings.iter().filter(|r| r.state == GpuState::Ok) {
-                let mut labels = host.labels(&reading.identity);
-                let number = match field.source.as_str() {
-                    XID_LAST => {
-                        let code = self.xids.last(&reading.identity.pci_bus_id);
-                        labels.push(("err_code", code.to_string()));
-                        labels.push(("err_msg", self.xid_message(code)));
-                        Some(f64::from(code))
-                    }
-                    // A whole GPU needs no license, and says so as the exporter does.
-                    VGPU_LICENSE => (!reading.identity.is_vgpu()).then_some(0.0),
-                    word => reading.numbers.get(word).copied(),
-                };
-                family.push_some(|| labels, number.map(|n| field.value(n)));
-            }
-            families.push(family);
-        }
-        families
-    }
-
-    fn xid_message(&self, code: u32) -> String {
-        match self.catalog.get(code) {
-            _ if code == 0 => "No Error".to_owned(),
-            Some(entry) => entry.name.clone(),
-            None => "Unknown Error".to_owned(),
-        }
-    }
-
-    /// Tells the XID counters whose slots these are.
-    fn know(&self, readings: &[Reading]) {
-        for (i, identity) in readings.iter().map(|r| &r.identity).enumerate() {
-            // A missing GPU stands last: its slot may be another's by now.
-            let is_taken = readings[..i]
-                .iter()
-                .any(|r| r.identity.pci_bus_id == identity.pci_bus_id);
-            if !identity.uuid.is_empty() && !is_taken {
-                self.xids.know(GpuIdentity {
-                    gpu: identity.index.to_string(),
-                    uuid: identity.uuid.clone(),
-                    pci_bus_id: identity.pci_bus_id.clone(),
-                });
-            }
-        }
-    }
-
-    /// Counts that stand whether the driver answers or not; nothing on a machine without GPUs.
     fn counts(&mut self, now: Millis, known: u32, answering: u32) -> Vec<Family> {
         self.most = self.most.max(known);
-        let expected = self.most.max(self.bus.gpus(now)).max(self.inventory.len());
-        if expected == 0 {
-            return Vec::new();
-        }
-        let gauge = |name: &str, help: &str, value: u32| {
-            let mut family = Family::new(name, Kind::Gauge, help);
-            family.push(Vec::new(), value.into());
-            family
+        let on_bus = u32::try_from(self.bus.slots(now).len()).unwrap_or(u32::MAX);
+        counts(answering, self.most.max(on_bus).max(self.inventory.len()))
+    }
+
+    /// What is known where NVML gives nothing: what nvidia-smi says, or only what should be there.
+    fn without_library(&mut self, now: Millis, error: Error, word: &'static str, may_ask: bool) -> Readings {
+        let report = if may_ask {
+            let deadline = self.deadline;
+            self.smi.as_mut().and_then(|smi| smi.ask(now, deadline))
+        } else {
+            None
         };
-        vec![
-            gauge("watchfire_gpus_present", "GPUs that answer.", answering),
-            gauge(
-                "watchfire_gpus_expected",
-                "GPUs that should answer: those seen before, those the driver shows, those that sit on the bus; the most of these.",
-                expected,
-            ),
-        ]
+        if let Some(report) = report {
+            return self.show_report(now, report);
+        }
+        let reason = error.chain();
+        let mut readings = Readings::failed(error);
+        let missing = self.inventory.missing(&[]);
+        self.page.know(&missing);
+        readings.families = self
+            .page
+            .families(now, &Software::default(), missing, self.bus.slots(now))
+            .0;
+        readings.families.extend(self.counts(now, 0, 0));
+        readings.families.push(driver_state(word, &reason));
+        readings
+    }
+
+    fn show_report(&mut self, now: Millis, report: Report) -> Readings {
+        let (state, word, reason) = report.verdict();
+        let driver = driver_state(word, reason);
+        let errors: Vec<Error> = report
+            .complaints
+            .iter()
+            .map(|c| source_error(c.collector, &c.reason))
+            .collect();
+        let software = Software {
+            driver_version: report.driver_version,
+            cuda_version: report.cuda_version,
+            nvml_version: report.nvml_version,
+        };
+        let mut page = self.show(now, &software, report.readings);
+        page.families.push(driver);
+        page.errors.extend(errors);
+        page.state = state;
+        page
     }
 }
 
@@ -162,114 +151,85 @@ impl Collector for GpuCollector {
         let session = match self.driver.session(now) {
             Ok(session) => session,
             Err(error) => {
-                let mut readings = Readings::failed(error);
-                readings.families = self.counts(now, 0, 0);
-                self.know(&self.inventory.missing(&[]));
-                return readings;
+                let (word, may_ask) = match &error {
+                    Error::Driverless { source } => (source.kind.as_str(), source.kind == FaultKind::NoLibrary),
+                    Error::Driver { source, .. } => (source.kind.as_str(), false),
+                    _ => (FaultKind::Other.as_str(), false),
+                };
+                return self.without_library(now, error, word, may_ask);
             }
         };
-        let mut readings = Self::read(session, now, deadline);
-        let host = Host {
-            name: self.hostname.clone(),
+        let readings = Self::read(session, now, deadline);
+        let software = Software {
             driver_version: session.driver_version.clone(),
             cuda_version: session.cuda_version.clone(),
+            nvml_version: session.nvml_version.clone(),
         };
-        let count = |state: Option<GpuState>| {
-            let counted = readings.iter().filter(|r| state.is_none_or(|s| r.state == s)).count();
-            u32::try_from(counted).unwrap_or(u32::MAX)
-        };
-        let (known, answering) = (count(None), count(Some(GpuState::Ok)));
-        let all_failed = known > 0 && count(Some(GpuState::Failed)) == known;
-        let unwritten = self.inventory.meet(&readings).err();
-        self.inventory.name(&mut readings);
-        readings.extend(self.inventory.missing(&readings));
-        self.know(&readings);
-        let mut page = Readings::of(self.families(&host, &readings));
-        page.families.extend(self.counts(now, known, answering));
-        page.errors = readings.into_iter().flat_map(|r| r.errors).collect();
-        page.errors.extend(unwritten);
+        let all_failed = !readings.is_empty() && readings.iter().all(|r| r.state == GpuState::Failed);
+        let mut page = self.show(now, &software, readings);
         if all_failed {
             // The driver went from under the library: load it anew next time.
             self.driver.close();
-            page.state = page.errors.first().map_or(page.state, crate::Error::state);
+            page.state = page.errors.first().map_or(page.state, Error::state);
+            let reason = page.errors.first().map(Error::chain).unwrap_or_default();
+            page.families.push(driver_state(FaultKind::Other.as_str(), &reason));
+        } else {
+            page.families.push(driver_state("ok", ""));
         }
         page
     }
 }
 
-impl Host {
-    /// The exporter's labels in the exporter's order.
-    fn labels(&self, gpu: &Identity) -> Vec<(&'static str, String)> {
-        vec![
-            ("gpu", gpu.index.to_string()),
-            ("UUID", gpu.uuid.clone()),
-            ("pci_bus_id", gpu.pci_bus_id.clone()),
-            ("device", format!("nvidia{}", gpu.index)),
-            ("modelName", gpu.model.clone()),
-            ("Hostname", self.name.clone()),
-            ("DCGM_FI_DRIVER_VERSION", self.driver_version.clone()),
-        ]
+/// Shows what nvidia-smi said on another machine, or at another time: the same page, without what only a live machine has.
+pub struct CaptureCollector {
+    report: Option<Report>,
+    page: PageMaker,
+}
+
+impl CaptureCollector {
+    /// Reads the capture; `moment` picks one of several (`idle`, `load`), the last by default.
+    pub(super) fn new(options: super::CaptureOptions<'_>) -> Result<Self, Error> {
+        let report = smi::read(&Dialect::embedded()?, options.capture, options.moment);
+        Ok(Self {
+            report: Some(report),
+            page: PageMaker::new(options.selection, options.host_label, options.hostname, None, None)?,
+        })
     }
 }
 
-/// Our own series.
-fn own(host: &Host, readings: &[Reading]) -> Vec<Family> {
-    let mut up = Family::new(
-        "watchfire_gpu_up",
-        Kind::Gauge,
-        "Whether the GPU answers; the state says how it stands with it (ok, lost, reset_required, hung, failed, missing).",
-    );
-    let mut info = Family::new(
-        "watchfire_gpu_info",
-        Kind::Gauge,
-        "What the GPU is; the value is always 1.",
-    );
-    let mut margin = Family::new(
-        "watchfire_gpu_temperature_margin_celsius",
-        Kind::Gauge,
-        "Degrees left before the hardware cuts the clocks.",
-    );
-    let mut throttle = Family::new(
-        "watchfire_gpu_throttle_seconds_total",
-        Kind::Counter,
-        "Seconds in which the GPU's clocks were held down, by reason, as looked at every second.",
-    );
-    for reading in readings {
-        let identity = &reading.identity;
-        let is_up = reading.state == GpuState::Ok;
-        let mut labels = identity.labels();
-        labels.push(("state", reading.state.as_str().to_owned()));
-        up.push(labels, f64::from(u8::from(is_up)));
-        if !is_up {
-            continue;
-        }
-        let mut labels = identity.labels();
-        labels.extend([
-            ("modelName", identity.model.clone()),
-            ("serial", identity.serial.clone()),
-            ("vbios_version", identity.vbios.clone()),
-            ("driver_version", host.driver_version.clone()),
-            ("cuda_version", host.cuda_version.clone()),
-        ]);
-        info.push(labels, 1.0);
-        margin.push_some(|| identity.labels(), margin_of(reading));
-        for (reason, seconds) in reading.throttle.seconds() {
-            let labels = vec![
-                ("gpu", identity.index.to_string()),
-                ("UUID", identity.uuid.clone()),
-                ("pci_bus_id", identity.pci_bus_id.clone()),
-                ("reason", reason.to_owned()),
-            ];
-            throttle.push(labels, seconds);
+impl Collector for CaptureCollector {
+    fn name(&self) -> &'static str {
+        "gpu"
+    }
+
+    fn collect(&mut self, now: Millis) -> Readings {
+        let Some(report) = self.report.take() else {
+            return Readings::failed(source_error(State::Absent, "the capture was shown"));
+        };
+        let (state, word, reason) = report.verdict();
+        let driver = driver_state(word, reason);
+        let errors = report
+            .complaints
+            .iter()
+            .map(|c| source_error(c.collector, &c.reason))
+            .collect();
+        let software = Software {
+            driver_version: report.driver_version,
+            cuda_version: report.cuda_version,
+            nvml_version: report.nvml_version,
+        };
+        let count = |readings: &[Reading], ok: bool| {
+            let counted = readings.iter().filter(|r| !ok || r.state == GpuState::Ok).count();
+            u32::try_from(counted).unwrap_or(u32::MAX)
+        };
+        let (answering, known) = (count(&report.readings, true), count(&report.readings, false));
+        let (mut families, _) = self.page.families(now, &software, report.readings, &[]);
+        families.extend(counts(answering, known));
+        families.push(driver);
+        Readings {
+            families,
+            errors,
+            state,
         }
     }
-    vec![up, info, margin, throttle]
-}
-
-/// Degrees to the slowdown: by the board's own margin where it has one, else threshold minus temperature.
-fn margin_of(reading: &Reading) -> Option<f64> {
-    let number = |word: &str| reading.numbers.get(word).copied();
-    let by_margin = number("margin_temperature").zip(number("margin_slowdown"));
-    let by_threshold = || number("threshold_slowdown").zip(number("temperature"));
-    by_margin.or_else(by_threshold).map(|(above, below)| above - below)
 }

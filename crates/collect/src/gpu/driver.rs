@@ -37,6 +37,7 @@ pub struct Session {
     nvml: Nvml,
     pub driver_version: String,
     pub cuda_version: String,
+    pub nvml_version: String,
     pub watchers: Vec<Watcher>,
     _events: Option<Events>,
 }
@@ -106,6 +107,7 @@ impl Driver {
             cuda_version: cuda
                 .map(|(major, minor)| format!("{major}.{minor}"))
                 .unwrap_or_default(),
+            nvml_version: nvml.nvml_version().ok().flatten().unwrap_or_default(),
             watchers: Vec::new(),
             _events: Events::start(&nvml, self.xids.clone(), Arc::clone(&self.clock)),
             nvml,

@@ -57,17 +57,17 @@ impl FaultKind {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::NoLibrary => "absent",
-            Self::NotLoaded => "not_loaded",
+            Self::NoLibrary => "library_not_found",
+            Self::NotLoaded => "driver_not_loaded",
             Self::VersionMismatch => "version_mismatch",
-            Self::Denied => "denied",
+            Self::Denied => "no_permission",
             Self::Timeout => "hung",
             Self::GpuLost => "gpu_lost",
-            Self::ResetRequired => "reset_required",
-            Self::NoSuchDevice => "no_such_gpu",
-            Self::Uninitialized => "unloaded",
-            Self::Crashed => "crashed",
-            Self::Other => "failed",
+            Self::ResetRequired => "gpu_reset_required",
+            Self::NoSuchDevice => "no_devices",
+            Self::Uninitialized => "driver_unloaded",
+            Self::Crashed => "helper_crashed",
+            Self::Other => "driver_failed",
         }
     }
 

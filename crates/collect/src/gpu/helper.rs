@@ -9,4 +9,5 @@
 //! will not let go is left behind. Nothing that arrives from a helper can make the agent fail.
 
 mod protocol;
+mod roster;
 mod wire;

@@ -63,6 +63,7 @@ impl Identity {
 /// What the board tells of itself in words, by the words of the field table; asked once.
 pub fn texts(device: &Device) -> HashMap<&'static str, String> {
     let answers = [
+        ("brand", device.brand().map(|brand| brand.map(str::to_owned))),
         ("serial", device.serial()),
         ("vbios_version", device.vbios_version()),
         ("board_part_number", device.board_part_number()),

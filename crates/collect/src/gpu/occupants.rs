@@ -1,6 +1,6 @@
 //! Who is on a GPU, asked of the driver: processes, and the instances it is cut into.
 
-use nvml::{Device, Error};
+use nvml::{Device, EccCounter, EccError, Error};
 
 use super::reading::{GpuProcess, Instance, ProcessKind};
 
@@ -8,7 +8,7 @@ use super::reading::{GpuProcess, Instance, ProcessKind};
 const PROCESSES_MAX: usize = 4096;
 
 /// No GPU is cut into more.
-const INSTANCES_MAX: u32 = 32;
+const INSTANCES_MAX: usize = 32;
 
 /// Asks who has a context on the GPU. `since_us` is the newest sample of the round before, 0 for none.
 ///
@@ -83,25 +83,28 @@ pub fn instances(device: &Device) -> Result<Vec<Instance>, Error> {
     if !device.mig_mode()?.is_some_and(|mode| mode.current) {
         return Ok(Vec::new());
     }
-    let slots = device.mig_device_count_max()?.unwrap_or(0).min(INSTANCES_MAX);
     let mut instances = Vec::new();
-    for slot in 0..slots {
-        let Some(part) = device.mig_device(slot)? else { continue };
+    for part in device.mig_devices()?.into_iter().take(INSTANCES_MAX) {
         let Some(gpu_instance) = part.gpu_instance_id()? else {
             continue;
         };
         let memory = part.memory().ok().flatten();
-        let name = part.name().ok().flatten().unwrap_or_default();
+        let profile = part.mig_profile().ok().flatten();
+        let name = || part.name().ok().flatten().unwrap_or_default();
         instances.push(Instance {
             gpu_instance,
             compute_instance: part.compute_instance_id().ok().flatten(),
-            profile: profile_of(&name),
+            profile: profile.unwrap_or_else(|| profile_of(&name())),
             uuid: part.uuid().ok().flatten().unwrap_or_default(),
+            multiprocessors: part.mig_attributes().ok().flatten().map(|a| a.multiprocessors),
             memory_total: memory.map(|m| m.total),
             memory_used: memory.map(|m| m.used),
             memory_free: memory.map(|m| m.free),
             memory_reserved: memory.and_then(|m| m.reserved),
-            ..Instance::default()
+            ecc_uncorrected_volatile: part
+                .ecc_errors(EccError::Uncorrected, EccCounter::Volatile)
+                .ok()
+                .flatten(),
         });
     }
     Ok(instances)

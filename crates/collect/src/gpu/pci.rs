@@ -16,10 +16,11 @@ const DISPLAY_CLASSES: [&str; 2] = ["0x0300", "0x0302"];
 /// The bus is looked over again after so long, in milliseconds.
 const LOOK_MS: Millis = 60_000;
 
-/// Counts GPUs on the bus.
+/// Looks for GPUs on the bus.
 pub struct Bus {
     devices: PathBuf,
-    seen: Option<(Millis, u32)>,
+    seen_at: Option<Millis>,
+    slots: Vec<String>,
 }
 
 impl Bus {
@@ -27,15 +28,15 @@ impl Bus {
     pub fn new(paths: &Paths) -> Self {
         Self {
             devices: paths.sys("bus/pci/devices"),
-            seen: None,
+            seen_at: None,
+            slots: Vec::new(),
         }
     }
 
-    /// How many NVIDIA display controllers there are.
-    pub fn gpus(&mut self, now: Millis) -> u32 {
-        if let Some((at, count)) = self.seen.filter(|(at, _)| (now - at).abs() < LOOK_MS) {
-            let _ = at;
-            return count;
+    /// The addresses of NVIDIA's display controllers, as the kernel writes them.
+    pub fn slots(&mut self, now: Millis) -> &[String] {
+        if self.seen_at.is_some_and(|at| (now - at).abs() < LOOK_MS) {
+            return &self.slots;
         }
         let mut reader = Reader::default();
         let mut is_gpu = |folder: &PathBuf| {
@@ -43,12 +44,9 @@ impl Bus {
             let is_display = DISPLAY_CLASSES.iter().any(|display| class.starts_with(display));
             is_display && reader.word(&folder.join("vendor")) == Some(VENDOR)
         };
-        let found = entries(&self.devices)
-            .iter()
-            .filter(|(_, folder)| is_gpu(folder))
-            .count();
-        let count = u32::try_from(found).unwrap_or(u32::MAX);
-        self.seen = Some((now, count));
-        count
+        let found = entries(&self.devices).into_iter().filter(|(_, folder)| is_gpu(folder));
+        self.slots = found.map(|(address, _)| address).collect();
+        self.seen_at = Some(now);
+        &self.slots
     }
 }

@@ -4,7 +4,7 @@ use model::Millis;
 use nvml::ClockReasons;
 
 /// Reasons and their names, as in `nvidia-smi` and DCGM. An idle GPU is held back by nothing.
-const REASONS: [(ClockReasons, &str); 8] = [
+pub const REASONS: [(ClockReasons, &str); 8] = [
     (ClockReasons::APPLICATIONS_CLOCKS_SETTING, "applications_clocks_setting"),
     (ClockReasons::SW_POWER_CAP, "sw_power_cap"),
     (ClockReasons::HW_SLOWDOWN, "hw_slowdown"),

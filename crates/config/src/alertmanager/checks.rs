@@ -388,3 +388,14 @@ pub(super) fn mattermost_resolved(found: &Found, global: &Found) -> Check {
         "missing webhook_url or webhook_url_file on mattermost_config",
     )
 }
+
+pub(super) fn ntfy(found: &Found) -> Check {
+    all_given(found, &[("topic", "missing topic on ntfy_config")])?;
+    at_most_one(found, "token", "token_file")
+}
+
+pub(super) fn gotify(found: &Found) -> Check {
+    all_given(found, &[("url", "missing url on gotify_config")])?;
+    one_needed(found, "token", "token_file")?;
+    at_most_one(found, "token", "token_file")
+}

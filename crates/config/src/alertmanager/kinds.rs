@@ -597,4 +597,46 @@ pub(super) const KINDS: &[Kind] = &[
         missing: Some("missing mattermost config"),
         resolve: checks::mattermost_resolved,
     },
+    // Not Alertmanager's, but ours.
+    Kind {
+        shape: Shape {
+            key: "ntfy_configs",
+            keys: &[
+                RESOLVED,
+                HTTP,
+                ("url", WebUrl),
+                ("topic", Text),
+                ("token", Text),
+                ("token_file", Text),
+                ("title", Text),
+                ("message", Text),
+                ("priority", Text),
+                ("tags", Text),
+                ("click", Text),
+            ],
+            check: checks::ntfy,
+        },
+        send_resolved: true,
+        missing: Some("missing ntfy config"),
+        resolve: nothing,
+    },
+    Kind {
+        shape: Shape {
+            key: "gotify_configs",
+            keys: &[
+                RESOLVED,
+                HTTP,
+                ("url", WebUrl),
+                ("token", Text),
+                ("token_file", Text),
+                ("title", Text),
+                ("message", Text),
+                ("priority", Text),
+            ],
+            check: checks::gotify,
+        },
+        send_resolved: true,
+        missing: Some("missing gotify config"),
+        resolve: nothing,
+    },
 ];

@@ -1,6 +1,7 @@
 //! Receivers: who is told, and how.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use model::Millis;
 
@@ -31,13 +32,21 @@ pub enum Integration {
         /// Whether the end of an alert is told too.
         send_resolved: bool,
     },
-    /// A kind that is judged and kept by name.
-    Other {
-        /// The key in the file: `slack_configs`.
-        key: &'static str,
-        /// Whether the end of an alert is told too.
-        send_resolved: bool,
-    },
+    /// Any other kind: its settings as a table.
+    Other(Box<Settings>),
+}
+
+/// The settings of a receiver, with what the global section gives where the receiver is silent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// The key in the file: `slack_configs`.
+    pub key: &'static str,
+    /// Whether the end of an alert is told too.
+    pub send_resolved: bool,
+    /// How to speak HTTP; the global client where none was told.
+    pub http: HttpClientConfig,
+    /// Everything else, by key.
+    pub found: Found,
 }
 
 impl Integration {
@@ -47,7 +56,7 @@ impl Integration {
         match self {
             Self::Webhook(_) => "webhook",
             Self::Log { .. } => "log",
-            Self::Other { key, .. } => key.trim_end_matches("_configs"),
+            Self::Other(settings) => settings.key.trim_end_matches("_configs"),
         }
     }
 
@@ -56,7 +65,23 @@ impl Integration {
     pub fn send_resolved(&self) -> bool {
         match self {
             Self::Webhook(webhook) => webhook.send_resolved,
-            Self::Log { send_resolved } | Self::Other { send_resolved, .. } => *send_resolved,
+            Self::Log { send_resolved } => *send_resolved,
+            Self::Other(settings) => settings.send_resolved,
+        }
+    }
+
+    /// Lets relative paths of files count from a folder.
+    pub(super) fn count_from(&mut self, folder: &Path) {
+        match self {
+            Self::Webhook(webhook) => {
+                crate::shape::count_from(folder, &mut webhook.url_file);
+                webhook.http.count_from(folder);
+            }
+            Self::Log { .. } => {}
+            Self::Other(settings) => {
+                settings.found.count_from(folder);
+                settings.http.count_from(folder);
+            }
         }
     }
 }
@@ -76,8 +101,8 @@ pub struct WebhookConfig {
     pub max_alerts: u64,
     /// How long a request may take, in milliseconds; 0 for the notification's own time.
     pub timeout: Millis,
-    /// Whether a body of the user's own is configured.
-    pub custom_payload: bool,
+    /// A body of the user's own; its texts are templates.
+    pub payload: Option<Node>,
 }
 
 impl WebhookConfig {
@@ -91,7 +116,7 @@ impl WebhookConfig {
             url_file: String::new(),
             max_alerts: 0,
             timeout: 0,
-            custom_payload: false,
+            payload: None,
         }
     }
 }
@@ -139,16 +164,20 @@ fn integration(kind: &Kind, node: &Node, global: &Found) -> Result<Integration> 
         return Err(node.fields()?.fault_at(key, message));
     }
     let send_resolved = found.flag("send_resolved", kind.send_resolved);
+    let http = found.http.clone().or_else(|| global.http.clone()).unwrap_or_default();
     if kind.shape.key != "webhook_configs" {
-        return Ok(Integration::Other {
+        let mut found = found;
+        super::inherit::fill(kind.shape.key, &mut found, global);
+        return Ok(Integration::Other(Box::new(Settings {
             key: kind.shape.key,
             send_resolved,
-        });
+            http,
+            found,
+        })));
     }
-    let own_http = found.http.clone().or_else(|| global.http.clone());
     Ok(Integration::Webhook(Box::new(WebhookConfig {
         send_resolved,
-        http: own_http.unwrap_or_default(),
+        http,
         url: Secret::new(found.text("url")),
         url_file: found.text("url_file").to_owned(),
         max_alerts: found
@@ -156,6 +185,6 @@ fn integration(kind: &Kind, node: &Node, global: &Found) -> Result<Integration> 
             .and_then(|n| u64::try_from(n).ok())
             .unwrap_or(0),
         timeout: found.number("timeout").unwrap_or(0),
-        custom_payload: found.has_text("payload"),
+        payload: found.node("payload").cloned(),
     })))
 }

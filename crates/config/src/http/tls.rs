@@ -1,6 +1,9 @@
 //! TLS towards a server.
 
+use std::path::Path;
+
 use crate::secret::Secret;
+use crate::shape::count_from;
 use crate::yaml::{Decode, Node, Result};
 
 /// Settings of TLS; certificates stand in place or in files.
@@ -42,6 +45,13 @@ pub enum TlsVersion {
 }
 
 impl TlsConfig {
+    /// Lets relative paths of files count from a folder.
+    pub(crate) fn count_from(&mut self, folder: &Path) {
+        for path in [&mut self.ca_file, &mut self.cert_file, &mut self.key_file] {
+            count_from(folder, path);
+        }
+    }
+
     /// Reads and checks the mapping.
     ///
     /// # Errors

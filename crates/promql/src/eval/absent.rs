@@ -3,7 +3,7 @@
 use model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp};
 
 use super::grid::Grid;
-use super::series::{ABSENT, Series, is_present};
+use super::series::{ABSENT, Series};
 use crate::plan::{Kind, Node, Ranged, Select};
 
 /// `absent(arg)` given the series of `arg`.
@@ -28,8 +28,8 @@ pub(super) fn over_time(arg: &Ranged, series: &[Series], grid: Grid) -> Vec<Seri
 fn gaps(labels: Labels, series: &[Series], grid: Grid) -> Vec<Series> {
     let mut values = vec![1.0; grid.len];
     for one in series {
-        for (gap, value) in values.iter_mut().zip(&one.values) {
-            if is_present(*value) {
+        for (step, gap) in values.iter_mut().enumerate() {
+            if one.has(step) {
                 *gap = ABSENT;
             }
         }

@@ -7,9 +7,10 @@ use super::Evaluator;
 use super::accumulate::{Accumulate, Average, Count, Least, Most, One, Total, Variance};
 use super::budget::Budget;
 use super::grid::Grid;
+use super::native_group::NativeGroups;
 use super::note::Notes;
 use super::quantile::{nan_first, quantile};
-use super::series::{ABSENT, Operand, Scalar, Series, is_present};
+use super::series::{ABSENT, Natives, Operand, Scalar, Series, is_present};
 use crate::ast::AggregateOp;
 use crate::plan::{Aggregate, Grouping};
 
@@ -30,10 +31,11 @@ impl Evaluator<'_> {
                 let q = param.ok_or_else(|| super::mistyped("scalar"))?;
                 let series = self.vector(&aggregate.arg, grid)?;
                 self.remark_quantile(aggregate, &q, grid);
+                self.remark_ignored(aggregate, &series);
                 let groups = Groups::of(&aggregate.grouping, &series);
                 self.budget.take(groups.labels.len().saturating_mul(grid.len))?;
                 let values = groups.quantiles(&series, &q, grid, &self.budget)?;
-                Ok(groups.with(values))
+                Ok(groups.with(values.into_iter().map(|v| (v, Vec::new())).collect()))
             }
             AggregateOp::Sum => self.fold::<Total>(aggregate, grid),
             AggregateOp::Avg => self.fold::<Average>(aggregate, grid),
@@ -51,6 +53,7 @@ impl Evaluator<'_> {
     fn fold<A: Accumulate>(&self, aggregate: &Aggregate, grid: Grid) -> Result<Vec<Series>, QueryError> {
         let mut groups = Groups::new(&aggregate.grouping);
         let mut states: Vec<Vec<A>> = Vec::new();
+        let mut natives = NativeGroups::new(aggregate.op == AggregateOp::Avg, aggregate.arg.span);
         self.batches(&aggregate.arg, grid, |batch| {
             for one in batch {
                 let group = groups.place(one);
@@ -63,11 +66,42 @@ impl Evaluator<'_> {
                         state.add(*value);
                     }
                 }
+                if one.natives.is_empty() {
+                    continue;
+                }
+                match aggregate.op {
+                    AggregateOp::Sum | AggregateOp::Avg => {
+                        if !natives.knows(group) {
+                            self.budget.take(grid.len)?;
+                        }
+                        natives.add(group, one);
+                    }
+                    AggregateOp::Count | AggregateOp::Group => {
+                        let present = one.natives.iter().zip(&mut states[group]).filter(|(h, _)| h.is_some());
+                        present.for_each(|(_, state)| state.add(1.0));
+                    }
+                    _ => self.remark_ignored(aggregate, std::slice::from_ref(one)),
+                }
             }
             Ok(())
         })?;
-        let finish = |states: Vec<A>| states.iter().map(|s| s.value().unwrap_or(ABSENT)).collect();
-        Ok(groups.with(states.into_iter().map(finish).collect()))
+        let mut finished = Vec::with_capacity(states.len());
+        for (group, states) in states.into_iter().enumerate() {
+            let mut values: Vec<f64> = states.iter().map(|s| s.value().unwrap_or(ABSENT)).collect();
+            let natives = natives.finish(group, &mut values);
+            finished.push((values, natives));
+        }
+        self.note(natives.notes);
+        Ok(groups.with(finished))
+    }
+
+    /// Notes histograms that an operator leaves out.
+    pub(super) fn remark_ignored(&self, aggregate: &Aggregate, series: &[Series]) {
+        if series.iter().any(|s| s.natives.iter().any(Option::is_some)) {
+            let mut notes = Notes::default();
+            notes.ignored_in_aggregation(aggregate.op.name(), aggregate.arg.span);
+            self.note(notes);
+        }
     }
 
     fn remark_quantile(&self, aggregate: &Aggregate, q: &Scalar, grid: Grid) {
@@ -139,12 +173,13 @@ impl<'a> Groups<'a> {
     }
 
     /// The groups as series with these values, those without any left out.
-    fn with(self, values: Vec<Vec<f64>>) -> Vec<Series> {
+    fn with(self, values: Vec<(Vec<f64>, Natives)>) -> Vec<Series> {
         let named = self.labels.into_iter().zip(self.drop_name).zip(values);
-        let series = named.map(|((labels, drop_name), values)| Series {
+        let series = named.map(|((labels, drop_name), (values, natives))| Series {
             labels,
             drop_name,
             values,
+            natives,
         });
         series.filter(Series::any_present).collect()
     }

@@ -24,7 +24,7 @@ impl Evaluator<'_> {
         let size = (CELLS / grid.len.max(1)).max(64);
         let mut pass = |series: Vec<Series>| {
             each(&series)?;
-            self.budget.give(series.iter().map(|s| s.values.len()).sum());
+            self.budget.give(series.iter().map(Series::cells).sum());
             Ok(())
         };
         match &arg.kind {

@@ -1,13 +1,17 @@
 //! Binary operators: arithmetic and comparisons between scalars and vectors.
 
-use model::QueryError;
+use std::sync::Arc;
+
+use model::{Histogram, QueryError, ResetHint};
 
 use super::Evaluator;
 use super::grid::Grid;
 use super::matching::{changes_meaning, meetings};
 use super::meet::Sides;
+use super::note::{Joining, Notes};
 use super::series::{ABSENT, Operand, Scalar, Series, is_present, merge_same_labels, without_metadata};
 use crate::ast::{BinaryOp, Cardinality};
+use crate::native::{Total, equal, trim};
 use crate::plan::{Binary, Node};
 
 impl Evaluator<'_> {
@@ -50,7 +54,9 @@ impl Evaluator<'_> {
     ) -> Result<Operand, QueryError> {
         let Binary { op, return_bool, .. } = *binary;
         let renamed = changes_meaning(op) || return_bool;
+        let mut notes = Notes::default();
         for one in &mut series {
+            self.natives_with_scalar(binary, one, scalar, swapped, &mut notes);
             for (i, value) in one.values.iter_mut().enumerate() {
                 if !is_present(*value) {
                     continue;
@@ -60,6 +66,9 @@ impl Evaluator<'_> {
                 } else {
                     (*value, scalar.at(i))
                 };
+                if is_trim(op) {
+                    notes.incompatible_kinds("float", op, "float", binary.span);
+                }
                 // A comparison that holds keeps the vector's value, on whichever side it stands.
                 *value = match apply(op, a, b) {
                     Applied::Number(number) => number,
@@ -72,11 +81,36 @@ impl Evaluator<'_> {
                 self.rename(one);
             }
         }
+        self.note(notes);
         series.retain(Series::any_present);
         if renamed {
             return self.merged(series);
         }
         Ok(Operand::Vector(series))
+    }
+
+    /// The histograms of a vector and a scalar.
+    fn natives_with_scalar(
+        &self,
+        binary: &Binary,
+        series: &mut Series,
+        scalar: &Scalar,
+        swapped: bool,
+        notes: &mut Notes,
+    ) {
+        let natives = std::mem::take(&mut series.natives);
+        for (step, native) in natives.iter().enumerate() {
+            let Some(native) = native else { continue };
+            let number = Side::Number(scalar.at(step));
+            let applied = if swapped {
+                between(binary, number, Side::Native(native), notes)
+            } else {
+                between(binary, Side::Native(native), number, notes)
+            };
+            if let Outcome::Native(histogram) = applied {
+                series.set_native(step, histogram);
+            }
+        }
     }
 
     /// Two vectors, series by series.
@@ -98,11 +132,13 @@ impl Evaluator<'_> {
             steps: grid.len,
         };
         let mut out = Vec::new();
+        let mut notes = Notes::default();
         for meeting in meetings(&binary.matching, &many, &one) {
             self.budget.check()?;
-            sides.meet(&meeting, &mut out)?;
+            sides.meet(&meeting, &mut out, &mut notes)?;
             self.budget.take(grid.len)?;
         }
+        self.note(notes);
         for series in &mut out {
             series.drop_name = binary.return_bool;
         }
@@ -126,6 +162,87 @@ impl Evaluator<'_> {
             merge_same_labels(series)?
         }))
     }
+}
+
+/// An operand at a step.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Side<'a> {
+    /// A number.
+    Number(f64),
+    /// A native histogram.
+    Native(&'a Arc<Histogram>),
+}
+
+/// What an operator makes of two operands.
+#[derive(Debug, Clone)]
+pub(super) enum Outcome {
+    /// A number.
+    Number(f64),
+    /// A native histogram.
+    Native(Arc<Histogram>),
+    /// Whether a comparison holds.
+    Holds(bool),
+    /// Nothing: the operator has no meaning for the kinds, which has been noted.
+    Nothing,
+}
+
+/// Applies the operator where native histograms are among the operands.
+pub(super) fn between(binary: &Binary, a: Side<'_>, b: Side<'_>, notes: &mut Notes) -> Outcome {
+    let (op, span) = (binary.op, binary.span);
+    let changed = |histogram: &Histogram, change: &dyn Fn(&mut Total)| {
+        let mut total = Total::of(histogram);
+        change(&mut total);
+        Outcome::Native(Arc::new(total.finish()))
+    };
+    match (a, b) {
+        (Side::Number(a), Side::Number(b)) if !is_trim(op) => match apply(op, a, b) {
+            Applied::Number(number) => Outcome::Number(number),
+            Applied::Holds(holds) => Outcome::Holds(holds),
+        },
+        (Side::Number(factor), Side::Native(h)) | (Side::Native(h), Side::Number(factor)) if op == BinaryOp::Mul => {
+            changed(h, &|total| total.scale(factor))
+        }
+        (Side::Native(h), Side::Number(by)) if op == BinaryOp::Div => changed(h, &|total| total.divide(by)),
+        (Side::Native(h), Side::Number(limit)) if is_trim(op) => {
+            Outcome::Native(Arc::new(trim(h, limit, op == BinaryOp::TrimUpper)))
+        }
+        (Side::Native(a), Side::Native(b)) if matches!(op, BinaryOp::Add | BinaryOp::Sub) => {
+            let mut total = Total::of(a);
+            let (joined, joining) = if op == BinaryOp::Add {
+                (total.add(b), Joining::Addition)
+            } else {
+                (total.subtract(b), Joining::Subtraction)
+            };
+            if joined.is_err() {
+                notes.incompatible_buckets(op, span);
+                return Outcome::Nothing;
+            }
+            if total.met.collision {
+                notes.reset_collision(joining, span);
+            }
+            if total.met.reconciled {
+                notes.bounds_reconciled(joining, span);
+            }
+            if op == BinaryOp::Sub {
+                total.reset = ResetHint::Gauge;
+            }
+            Outcome::Native(Arc::new(total.finish()))
+        }
+        (Side::Native(a), Side::Native(b)) if op == BinaryOp::Eq => Outcome::Holds(equal(a, b)),
+        (Side::Native(a), Side::Native(b)) if op == BinaryOp::Ne => Outcome::Holds(!equal(a, b)),
+        _ => {
+            let kind = |side: Side<'_>| match side {
+                Side::Number(_) => "float",
+                Side::Native(_) => "histogram",
+            };
+            notes.incompatible_kinds(kind(a), op, kind(b), span);
+            Outcome::Nothing
+        }
+    }
+}
+
+const fn is_trim(op: BinaryOp) -> bool {
+    matches!(op, BinaryOp::TrimUpper | BinaryOp::TrimLower)
 }
 
 /// What an operator gives.

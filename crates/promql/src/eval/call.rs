@@ -4,9 +4,10 @@ use model::QueryError;
 
 use super::grid::Grid;
 use super::selector::Take;
-use super::series::{Operand, Scalar, Series, is_present};
+use super::series::{ABSENT, Operand, Scalar, Series, is_present};
 use super::{Evaluator, absent, over_time::seconds, time_fn};
-use crate::plan::{Calendar, Histogram, InstantFunction, Kind, Node};
+use crate::native;
+use crate::plan::{Calendar, HistogramFunction, InstantFunction, Kind, Node};
 
 impl Evaluator<'_> {
     /// Evaluates a call such as `abs(x)`.
@@ -58,20 +59,48 @@ impl Evaluator<'_> {
             InstantFunction::LabelReplace => self.label_replace(args, grid),
             InstantFunction::LabelJoin => self.label_join(args, grid),
             InstantFunction::Info => self.info(args, grid),
-            InstantFunction::Histogram(Histogram::Quantile) => self.histogram_quantile(args, grid),
-            InstantFunction::Histogram(Histogram::Quantiles) => self.histogram_quantiles(args, grid),
-            InstantFunction::Histogram(Histogram::Fraction) => self.histogram_fraction(args, grid),
-            // Floats have neither an answer to the first nor, in our store, the second.
-            InstantFunction::Histogram(Histogram::NativeOnly) | InstantFunction::StartTimestamp => {
+            InstantFunction::Histogram(histogram) => self.histogram(histogram, args, grid),
+            // Our store knows none.
+            InstantFunction::StartTimestamp => {
                 self.vector(&args[0], grid)?;
                 Ok(Operand::Vector(Vec::new()))
             }
         }
     }
 
-    /// Applies `f` to every value, given its step; the metric's name goes.
+    /// Functions of histograms.
+    fn histogram(&self, function: HistogramFunction, args: &[Node], grid: Grid) -> Result<Operand, QueryError> {
+        use HistogramFunction as F;
+        match function {
+            F::Quantile => self.histogram_quantile(args, grid),
+            F::Quantiles => self.histogram_quantiles(args, grid),
+            F::Fraction => self.histogram_fraction(args, grid),
+            F::Avg => self.each_native(&args[0], grid, |h| h.sum / h.count),
+            F::Count => self.each_native(&args[0], grid, |h| h.count),
+            F::Sum => self.each_native(&args[0], grid, |h| h.sum),
+            F::Stddev => self.each_native(&args[0], grid, |h| native::variance(h).sqrt()),
+            F::Stdvar => self.each_native(&args[0], grid, native::variance),
+        }
+    }
+
+    /// Makes a number of every native histogram; numbers are left out and the metric's name goes.
+    fn each_native(&self, arg: &Node, grid: Grid, f: impl Fn(&model::Histogram) -> f64) -> Result<Operand, QueryError> {
+        let mut series = self.vector(arg, grid)?;
+        series.retain(|s| s.natives.iter().any(Option::is_some));
+        for one in &mut series {
+            let natives = std::mem::take(&mut one.natives);
+            for (value, native) in one.values.iter_mut().zip(natives) {
+                *value = native.map_or(ABSENT, |h| f(&h));
+            }
+            self.rename(one);
+        }
+        self.merged(series)
+    }
+
+    /// Applies `f` to every number, given its step; histograms are left out and the metric's name goes.
     fn each_value(&self, arg: &Node, grid: Grid, f: impl Fn(usize, f64) -> f64) -> Result<Operand, QueryError> {
         let mut series = self.vector(arg, grid)?;
+        without_natives(&mut series);
         for one in &mut series {
             for (i, value) in one.values.iter_mut().enumerate() {
                 if is_present(*value) {
@@ -88,7 +117,7 @@ impl Evaluator<'_> {
         let clamped = |i: usize, v: f64| {
             let (low, high) = (low.at(i), high.at(i));
             if high < low {
-                super::series::ABSENT
+                ABSENT
             } else {
                 larger(low, smaller(high, v))
             }
@@ -110,9 +139,11 @@ impl Evaluator<'_> {
             Kind::Select(select) => self.instant(select, grid, Take::Moment)?,
             _ => {
                 let mut series = self.vector(arg, grid)?;
-                let present = series.iter_mut().flat_map(|s| s.values.iter_mut().enumerate());
-                for (i, value) in present.filter(|(_, v)| is_present(**v)) {
-                    *value = seconds(grid.time(i));
+                for one in &mut series {
+                    for i in (0..grid.len).filter(|i| one.has(*i)).collect::<Vec<_>>() {
+                        one.values[i] = seconds(grid.time(i));
+                    }
+                    one.natives = Vec::new();
                 }
                 series
             }
@@ -133,6 +164,15 @@ impl Evaluator<'_> {
             [arg, ..] => self.each_value(arg, grid, |_, v| time_fn::part(calendar, v)),
         }
     }
+}
+
+/// Leaves histograms out, and series that are nothing else.
+fn without_natives(series: &mut Vec<Series>) {
+    if series.iter().all(|s| s.natives.is_empty()) {
+        return;
+    }
+    series.iter_mut().for_each(|s| s.natives = Vec::new());
+    series.retain(Series::any_present);
 }
 
 /// The seconds of each step.

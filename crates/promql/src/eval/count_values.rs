@@ -7,6 +7,7 @@ use model::{Labels, QueryError};
 use super::Evaluator;
 use super::grid::Grid;
 use super::series::{ABSENT, Operand, Series, is_present};
+use crate::native::printed;
 use crate::plan::Aggregate;
 
 impl Evaluator<'_> {
@@ -32,6 +33,12 @@ impl Evaluator<'_> {
             // A series has few values; those it had are looked up by their bits.
             let mut of_value: HashMap<u64, usize, foldhash::fast::RandomState> = HashMap::default();
             for (step, value) in one.values.iter().enumerate() {
+                if let Some(histogram) = one.native(step) {
+                    let group = grouping.of(&one.labels.with(label, &printed(histogram)));
+                    let place = self.counted(&group, &mut known, &mut counted, grid)?;
+                    count(&mut counted[place].values[step]);
+                    continue;
+                }
                 if !is_present(*value) {
                     continue;
                 }
@@ -40,23 +47,35 @@ impl Evaluator<'_> {
                     None => {
                         let labels = one.labels.with(label, &Plain(*value).to_string());
                         let group = grouping.of(&labels);
-                        let place = match known.get(&group) {
-                            Some(place) => *place,
-                            None => {
-                                self.budget.take(grid.len)?;
-                                counted.push(Series::new(group.clone(), vec![ABSENT; grid.len]));
-                                known.insert(group, counted.len() - 1);
-                                counted.len() - 1
-                            }
-                        };
+                        let place = self.counted(&group, &mut known, &mut counted, grid)?;
                         of_value.insert(value.to_bits(), place);
                         place
                     }
                 };
-                let count = &mut counted[place].values[step];
-                *count = if is_present(*count) { *count + 1.0 } else { 1.0 };
+                count(&mut counted[place].values[step]);
             }
         }
         Ok(Operand::Vector(counted))
     }
+
+    /// The place of a group, a new one where there is none yet.
+    fn counted(
+        &self,
+        group: &Labels,
+        known: &mut HashMap<Labels, usize, foldhash::fast::RandomState>,
+        counted: &mut Vec<Series>,
+        grid: Grid,
+    ) -> Result<usize, QueryError> {
+        if let Some(place) = known.get(group) {
+            return Ok(*place);
+        }
+        self.budget.take(grid.len)?;
+        counted.push(Series::new(group.clone(), vec![ABSENT; grid.len]));
+        known.insert(group.clone(), counted.len() - 1);
+        Ok(counted.len() - 1)
+    }
+}
+
+fn count(count: &mut f64) {
+    *count = if is_present(*count) { *count + 1.0 } else { 1.0 };
 }

@@ -1,4 +1,6 @@
 //! Experimental `anchored` and `smoothed`: windows whose ends are samples, real or interpolated.
+//!
+//! Deliberately absent: native histograms, which are left out here.
 
 use std::ops::Range;
 
@@ -6,6 +8,7 @@ use model::{Column, Labels, QueryError};
 
 use super::Evaluator;
 use super::grid::Grid;
+use super::native_range::numbers_of;
 use super::series::{ABSENT, Series};
 use super::window::Frame;
 use crate::ast::RangeExtension;
@@ -60,6 +63,7 @@ impl Evaluator<'_> {
         let wide = widened(frame, self.lookback, smoothed);
         let found = self.select(select, wide.bounds())?;
         self.over_columns(&found, &wide, |labels, column, _| {
+            let column = &numbers_of(column);
             let mut values = vec![ABSENT; frame.grid.len];
             wide.each(column, |step, window| {
                 let end = frame.end(step);
@@ -88,15 +92,11 @@ impl Evaluator<'_> {
 
     /// An instant selector under `smoothed`: values between samples are interpolated.
     pub(super) fn smoothed(&self, select: &Select, grid: Grid) -> Result<Vec<Series>, QueryError> {
-        let frame = Frame {
-            grid,
-            at: select.at,
-            offset: select.offset,
-            range: 0,
-        };
+        let frame = Frame::of(select, 0, grid);
         let wide = widened(&frame, self.lookback, true);
         let found = self.select(select, wide.bounds())?;
         self.over_columns(&found, &wide, |labels, column, _| {
+            let column = &numbers_of(column);
             let mut values = vec![ABSENT; grid.len];
             wide.each(column, |step, window| {
                 let at = frame.end(step);
@@ -125,6 +125,7 @@ impl Evaluator<'_> {
         let wide = widened(frame, self.lookback, smoothed);
         let found = self.select(select, wide.bounds())?;
         self.over_columns(&found, &wide, |labels, column, _| {
+            let column = &numbers_of(column);
             let end = frame.end(0);
             let ends = Ends {
                 start: end.saturating_sub(frame.range),

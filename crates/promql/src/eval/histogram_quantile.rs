@@ -1,5 +1,6 @@
-//! `histogram_quantile`, `histogram_quantiles`, `histogram_fraction` over classic histograms: series that
-//! differ in `le` alone are the buckets of one histogram.
+//! `histogram_quantile`, `histogram_quantiles`, `histogram_fraction`: over native histograms, and over classic
+//! ones, where series that differ in `le` alone are the buckets of one histogram. Where both stand under the same
+//! labels at one moment neither has a result.
 
 use hashbrown::HashMap;
 use model::number::{General, parse_float};
@@ -11,6 +12,7 @@ use super::bucket::{self, Bucket, Mended};
 use super::grid::Grid;
 use super::note::{Notes, Repair};
 use super::series::{ABSENT, Operand, Scalar, Series, is_present};
+use crate::native::{Seen, fraction, quantile};
 use crate::plan::Node;
 
 /// The label that holds a bucket's upper bound.
@@ -21,12 +23,17 @@ struct Classic {
     labels: Labels,
     /// Upper bound and place of the series, sorted by bound.
     buckets: Vec<(f64, usize)>,
+    /// Steps at which a native histogram stands under the same labels; empty when there is none.
+    blocked: Vec<bool>,
 }
 
 impl Classic {
     /// The buckets that have a sample at `step`.
     fn at(&self, step: usize, series: &[Series], into: &mut Vec<Bucket>) {
         into.clear();
+        if self.blocked.get(step) == Some(&true) {
+            return;
+        }
         let all = self.buckets.iter().map(|(bound, place)| Bucket {
             bound: *bound,
             count: series[*place].values[step],
@@ -42,10 +49,11 @@ impl Evaluator<'_> {
             return Err(super::mistyped("two arguments"));
         };
         let q = self.scalar(q_arg, grid)?;
-        let series = self.vector(vector, grid)?;
+        let mut series = self.vector(vector, grid)?;
         self.note_quantiles(&q, q_arg.span, grid);
-        let mut out = Vec::new();
-        for classic in self.classics(&series, vector.span) {
+        let classics = self.classics(&mut series, vector.span);
+        let mut out = self.natives_of(&series, false, vector.span, |h, step| quantile(q.at(step), h));
+        for classic in classics {
             let values = self.quantiles_of(&classic, &series, &q, vector.span, grid)?;
             out.push(Series::new(classic.labels, values));
         }
@@ -58,15 +66,18 @@ impl Evaluator<'_> {
             return Err(super::mistyped("three arguments or more"));
         };
         let label = self.text(label)?;
-        let series = self.vector(vector, grid)?;
-        let classics = self.classics(&series, vector.span);
+        let mut series = self.vector(vector, grid)?;
+        let classics = self.classics(&mut series, vector.span);
         let mut out = Vec::new();
         for q_arg in q_args {
             let q = self.scalar(q_arg, grid)?;
             self.note_quantiles(&q, q_arg.span, grid);
+            for native in self.natives_of(&series, false, vector.span, |h, step| quantile(q.at(step), h)) {
+                spread(&native.labels, label, &q, &native.values, &mut out);
+            }
             for classic in &classics {
                 let values = self.quantiles_of(classic, &series, &q, vector.span, grid)?;
-                spread(classic, label, &q, &values, &mut out);
+                spread(&classic.labels, label, &q, &values, &mut out);
             }
         }
         let Operand::Vector(named) = self.finished(out)? else {
@@ -81,10 +92,12 @@ impl Evaluator<'_> {
             return Err(super::mistyped("three arguments"));
         };
         let (lower, upper) = (self.scalar(lower, grid)?, self.scalar(upper, grid)?);
-        let series = self.vector(vector, grid)?;
-        let mut out = Vec::new();
+        let mut series = self.vector(vector, grid)?;
+        let classics = self.classics(&mut series, vector.span);
+        let share = |h: &model::Histogram, step: usize| fraction(lower.at(step), upper.at(step), h);
+        let mut out = self.natives_of(&series, true, vector.span, share);
         let mut buckets = Vec::new();
-        for classic in self.classics(&series, vector.span) {
+        for classic in classics {
             self.budget.check()?;
             let mut values = vec![ABSENT; grid.len];
             for (step, value) in values.iter_mut().enumerate() {
@@ -104,12 +117,67 @@ impl Evaluator<'_> {
         self.merged(out)
     }
 
+    /// What `f` makes of each native histogram.
+    fn natives_of(
+        &self,
+        series: &[Series],
+        is_fraction: bool,
+        span: Span,
+        f: impl Fn(&model::Histogram, usize) -> (f64, Seen),
+    ) -> Vec<Series> {
+        let mut notes = Notes::default();
+        let mut out = Vec::new();
+        for one in series.iter().filter(|s| !s.natives.is_empty()) {
+            let name = self.shown_name(&one.labels);
+            let mut values = vec![ABSENT; one.values.len()];
+            for (step, native) in one.natives.iter().enumerate() {
+                let Some(histogram) = native else { continue };
+                let (value, seen) = f(histogram, step);
+                values[step] = value;
+                notes.nan_observations(is_fraction, seen, name, span);
+            }
+            out.push(Series::new(one.labels.clone(), values));
+        }
+        self.note(notes);
+        out
+    }
+
+    /// Takes a native histogram out where classic buckets stand under the same labels, and blocks those.
+    fn part(&self, classics: &mut [Classic], series: &mut [Series], span: Span) {
+        let mut notes = Notes::default();
+        for place in 0..series.len() {
+            if series[place].natives.is_empty() {
+                continue;
+            }
+            let Some(classic) = classics.iter_mut().find(|c| c.labels == series[place].labels) else {
+                continue;
+            };
+            for step in 0..series[place].natives.len() {
+                let has_buckets = classic
+                    .buckets
+                    .iter()
+                    .any(|(_, at)| is_present(series[*at].values[step]));
+                if series[place].native(step).is_none() || !has_buckets {
+                    continue;
+                }
+                notes.mixed_classic_and_native(self.shown_name(&series[place].labels), span);
+                classic.blocked.resize(series[place].values.len(), false);
+                classic.blocked[step] = true;
+                series[place].natives[step] = None;
+            }
+        }
+        self.note(notes);
+    }
+
     /// Sorts series into histograms; one without a usable bound is noted and left out.
-    fn classics(&self, series: &[Series], span: Span) -> Vec<Classic> {
+    fn classics(&self, series: &mut [Series], span: Span) -> Vec<Classic> {
         let mut notes = Notes::default();
         let mut known: HashMap<Labels, usize, foldhash::fast::RandomState> = HashMap::default();
         let mut classics: Vec<Classic> = Vec::new();
         for (place, one) in series.iter().enumerate() {
+            if !one.natives.is_empty() && !one.values.iter().any(|v| is_present(*v)) {
+                continue;
+            }
             let le = one.labels.get(LE).unwrap_or("");
             let Some(bound) = parse_float(le) else {
                 notes.bad_bucket(self.shown_name(&one.labels), le, span);
@@ -120,6 +188,7 @@ impl Evaluator<'_> {
                 classics.push(Classic {
                     labels: labels.clone(),
                     buckets: Vec::new(),
+                    blocked: Vec::new(),
                 });
                 classics.len() - 1
             });
@@ -129,6 +198,7 @@ impl Evaluator<'_> {
             classic.buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
         }
         self.note(notes);
+        self.part(&mut classics, series, span);
         classics
     }
 
@@ -188,8 +258,8 @@ impl Evaluator<'_> {
 }
 
 /// Adds the values under the quantile's label, which may change from step to step.
-fn spread(classic: &Classic, label: &str, q: &Scalar, values: &[f64], out: &mut Vec<Series>) {
-    let named = |q: f64| classic.labels.with(label, &openmetrics_float(q));
+fn spread(labels: &Labels, label: &str, q: &Scalar, values: &[f64], out: &mut Vec<Series>) {
+    let named = |q: f64| labels.with(label, &openmetrics_float(q));
     if let Scalar::Const(q) = q {
         out.push(Series::new(named(*q), values.to_vec()));
         return;

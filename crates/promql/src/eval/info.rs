@@ -121,15 +121,15 @@ impl Evaluator<'_> {
             offset,
             at,
             extension: None,
+            stats: false,
         };
-        let frame = Frame {
-            grid,
-            at,
-            offset,
-            range: self.lookback,
-        };
+        let frame = Frame::of(&select, self.lookback, grid);
         let found = self.select(&select, frame.bounds())?;
-        self.instant_of(&found, &frame, Take::Millis)
+        let infos = self.instant_of(&found, &frame, Take::Millis)?;
+        if infos.iter().any(|s| !s.natives.is_empty()) {
+            return Err(QueryError::Execution("info sample should be float".to_owned()));
+        }
+        Ok(infos)
     }
 }
 
@@ -179,7 +179,7 @@ fn enrich(
     let steps = series.values.len();
     // Labels change when info series take turns; mostly they do not.
     let mut last: Option<(Vec<usize>, usize)> = None;
-    for step in (0..steps).filter(|i| is_present(series.values[*i])) {
+    for step in (0..steps).filter(|i| series.has(*i)) {
         let mut found = Vec::with_capacity(candidates.len());
         for places in candidates {
             found.extend(newest(places, infos, step)?);
@@ -195,11 +195,12 @@ fn enrich(
                     labels,
                     drop_name: series.drop_name,
                     values: vec![ABSENT; steps],
+                    natives: Vec::new(),
                 });
                 out.len() - 1
             }
         };
-        out[place].values[step] = series.values[step];
+        out[place].copy_step(step, series);
         last = Some((found, place));
     }
     Ok(())

@@ -1,10 +1,13 @@
 //! Two vectors meeting: series by series within each match group, step by step where series take turns.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 use model::{Labels, QueryError};
 
-use super::binary::{Applied, apply};
+use super::binary::{Outcome, Side, between};
 use super::matching::{Meeting, result_labels, signature};
+use super::note::Notes;
 use super::series::{ABSENT, Series, is_present};
 use crate::ast::Cardinality;
 use crate::plan::Binary;
@@ -27,7 +30,7 @@ pub(super) struct Sides<'a> {
 
 impl Sides<'_> {
     /// Adds the results of one match group.
-    pub(super) fn meet(&self, meeting: &Meeting, out: &mut Vec<Series>) -> Result<(), QueryError> {
+    pub(super) fn meet(&self, meeting: &Meeting, out: &mut Vec<Series>, notes: &mut Notes) -> Result<(), QueryError> {
         let matching = &self.binary.matching;
         // Under `group_right` too `fill_left` stands in for the many side: Prometheus has it so.
         let (fill_many, fill_one) = (matching.fill_left, matching.fill_right);
@@ -39,39 +42,34 @@ impl Sides<'_> {
         let mut results = Results::new(self.steps, matching.card == Cardinality::OneToOne);
         for many in &meeting.left {
             let series = &self.many[*many];
-            for (step, value) in series.values.iter().enumerate() {
-                if !is_present(*value) {
-                    continue;
-                }
+            for step in 0..self.steps {
+                let Some(value) = side(series, step) else { continue };
                 let other = match (partner.at(step), fill_one) {
-                    (Some(place), _) => Some((Some(place), self.one[place].values[step])),
-                    (None, Some(fill)) => Some((None, fill)),
+                    (Some(place), _) => side(&self.one[place], step).map(|other| (Some(place), other)),
+                    (None, Some(fill)) => Some((None, Side::Number(fill))),
                     (None, None) => None,
                 };
                 if let Some((place, other)) = other {
                     let name = || self.name(&series.labels, place);
-                    results.put(step, (*many, place), self.apply(*value, other), name)?;
+                    results.put(step, (*many, place), self.apply(value, other, notes), name)?;
                 }
             }
         }
         if let Some(fill) = fill_many {
             for place in &meeting.right {
                 let series = &self.one[*place];
-                for (step, value) in series.values.iter().enumerate() {
-                    if is_present(*value) && !results.matched(step) {
-                        let own = signature(matching, &series.labels);
-                        let name = || result_labels(&own, &series.labels, matching, self.drop_name);
-                        results.put(step, (usize::MAX, Some(*place)), self.apply(fill, *value), name)?;
-                    }
+                for step in 0..self.steps {
+                    let Some(value) = side(series, step).filter(|_| !results.matched(step)) else {
+                        continue;
+                    };
+                    let own = signature(matching, &series.labels);
+                    let name = || result_labels(&own, &series.labels, matching, self.drop_name);
+                    let applied = self.apply(Side::Number(fill), value, notes);
+                    results.put(step, (usize::MAX, Some(*place)), applied, name)?;
                 }
             }
         }
-        out.extend(
-            results
-                .series
-                .into_iter()
-                .map(|(labels, values)| Series::new(labels, values)),
-        );
+        out.append(&mut results.series);
         Ok(())
     }
 
@@ -84,31 +82,31 @@ impl Sides<'_> {
         }
     }
 
-    /// The result of one step; [`ABSENT`] where a comparison does not hold.
-    fn apply(&self, many: f64, one: f64) -> f64 {
+    /// The result of one step; nothing where a comparison does not hold.
+    fn apply<'s>(&self, many: Side<'s>, one: Side<'s>, notes: &mut Notes) -> Outcome {
         let (a, b) = if self.swapped { (one, many) } else { (many, one) };
-        match apply(self.binary.op, a, b) {
-            Applied::Number(number) => number,
-            Applied::Holds(holds) if self.binary.return_bool => f64::from(u8::from(holds)),
-            Applied::Holds(true) => a,
-            Applied::Holds(false) => ABSENT,
+        let outcome = between(self.binary, a, b, notes);
+        match (outcome, a) {
+            (Outcome::Holds(holds), _) if self.binary.return_bool => Outcome::Number(f64::from(u8::from(holds))),
+            (Outcome::Nothing, _) if self.binary.return_bool => Outcome::Number(0.0),
+            (Outcome::Holds(true), Side::Number(a)) => Outcome::Number(a),
+            (Outcome::Holds(true), Side::Native(a)) => Outcome::Native(Arc::clone(a)),
+            (Outcome::Holds(false), _) => Outcome::Nothing,
+            (outcome, _) => outcome,
         }
     }
 
     /// Which series of the one side stands at each step.
     fn partners(&self, meeting: &Meeting) -> Result<Partners, QueryError> {
         if let [only] = meeting.right.as_slice() {
-            let present = self.one[*only].values.iter().map(|v| is_present(*v)).collect();
+            let present = (0..self.steps).map(|step| self.one[*only].has(step)).collect();
             return Ok(Partners::Only(*only, present));
         }
         let mut at: Vec<Option<usize>> = vec![None; self.steps];
         for place in &meeting.right {
-            for (step, value) in self.one[*place].values.iter().enumerate() {
-                if !is_present(*value) {
-                    continue;
-                }
+            for step in (0..self.steps).filter(|step| self.one[*place].has(*step)) {
                 // Where the other side is empty nothing is matched, so nothing is wrong.
-                let matters = || self.fills() || self.many.iter().any(|s| is_present(s.values[step]));
+                let matters = || self.fills() || self.many.iter().any(|s| s.has(step));
                 if let Some(before) = at[step]
                     && matters()
                 {
@@ -139,6 +137,16 @@ impl Sides<'_> {
     }
 }
 
+/// The sample of a series at a step.
+#[inline]
+fn side(series: &Series, step: usize) -> Option<Side<'_>> {
+    let value = series.values[step];
+    if is_present(value) {
+        return Some(Side::Number(value));
+    }
+    series.native(step).map(Side::Native)
+}
+
 /// The series of the one side that a match group has at each step.
 enum Partners {
     /// A single series, and the steps at which it has a sample.
@@ -160,7 +168,7 @@ impl Partners {
 struct Results {
     steps: usize,
     one_to_one: bool,
-    series: Vec<(Labels, Vec<f64>)>,
+    series: Vec<Series>,
     /// The steps at which each of `series` was computed, kept or not.
     computed: Vec<Vec<bool>>,
     /// The steps at which anything was matched.
@@ -191,7 +199,7 @@ impl Results {
         &mut self,
         step: usize,
         pair: (usize, Option<usize>),
-        value: f64,
+        value: Outcome,
         name: impl Fn() -> Labels,
     ) -> Result<(), QueryError> {
         let place = match self.last {
@@ -201,7 +209,7 @@ impl Results {
                 let place = match self.place_of.get(&labels) {
                     Some(place) => *place,
                     None => {
-                        self.series.push((labels.clone(), vec![ABSENT; self.steps]));
+                        self.series.push(Series::new(labels.clone(), vec![ABSENT; self.steps]));
                         self.computed.push(vec![false; self.steps]);
                         self.place_of.insert(labels, self.series.len() - 1);
                         self.series.len() - 1
@@ -220,7 +228,11 @@ impl Results {
         }
         self.any[step] = true;
         self.computed[place][step] = true;
-        self.series[place].1[step] = value;
+        match value {
+            Outcome::Number(number) => self.series[place].values[step] = number,
+            Outcome::Native(histogram) => self.series[place].set_native(step, histogram),
+            Outcome::Holds(_) | Outcome::Nothing => {}
+        }
         Ok(())
     }
 }

@@ -10,6 +10,8 @@ use model::number::{General, Plain};
 use model::text::{Span, quote};
 
 use super::time_fn::rfc3339;
+use crate::ast::BinaryOp;
+use crate::native::Seen;
 
 /// How much a remark matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +41,24 @@ pub(crate) struct Repair {
     pub(crate) times: (Millis, Millis),
     /// Number of histograms repaired.
     pub(crate) count: usize,
+}
+
+/// How histograms were joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Joining {
+    Addition,
+    Subtraction,
+    Aggregation,
+}
+
+impl Joining {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Addition => "addition",
+            Self::Subtraction => "subtraction",
+            Self::Aggregation => "aggregation",
+        }
+    }
 }
 
 /// The remarks of one query.
@@ -85,6 +105,98 @@ impl Notes {
         let name = quote(metric);
         let text = format!("metric might not be a counter, name does not end in _total/_sum/_count/_bucket: {name}");
         self.add(Level::Info, text, span);
+    }
+
+    /// Numbers and histograms in one window.
+    pub(crate) fn mixed_kinds(&mut self, metric: &str, span: Span) {
+        let name = quote(metric);
+        let text = format!("encountered a mix of histograms and floats for metric name {name}");
+        self.add(Level::Warning, text, span);
+    }
+
+    /// Numbers and histograms in one group.
+    pub(crate) fn mixed_in_aggregation(&mut self, span: Span) {
+        let text = "encountered a mix of histograms and floats for aggregation";
+        self.add(Level::Warning, text.to_owned(), span);
+    }
+
+    /// Classic buckets and a native histogram under the same labels.
+    pub(crate) fn mixed_classic_and_native(&mut self, metric: &str, span: Span) {
+        let text = format!("vector contains a mix of classic and native histograms{}", of(metric));
+        self.add(Level::Warning, text, span);
+    }
+
+    /// Exponential and custom buckets.
+    pub(crate) fn mixed_buckets(&mut self, metric: &str, span: Span) {
+        let name = quote(metric);
+        let text = format!(
+            "vector contains a mix of histograms with exponential and custom buckets schemas for metric name {name}"
+        );
+        self.add(Level::Warning, text, span);
+    }
+
+    /// The same on both sides of an operator.
+    pub(crate) fn incompatible_buckets(&mut self, operator: BinaryOp, span: Span) {
+        let name = operator.name();
+        let text = format!("incompatible bucket layout encountered for binary operator {name}");
+        self.add(Level::Warning, text, span);
+    }
+
+    /// An operator that has no meaning for a pair of kinds.
+    pub(crate) fn incompatible_kinds(&mut self, left: &str, operator: BinaryOp, right: &str, span: Span) {
+        let name = operator.name();
+        let text =
+            format!("incompatible sample types encountered for binary operator \"{name}\": {left} {name} {right}");
+        self.add(Level::Info, text, span);
+    }
+
+    /// A rate of gauges.
+    pub(crate) fn native_no_counter(&mut self, metric: &str, span: Span) {
+        let text = format!("this native histogram metric is not a counter: {}", quote(metric));
+        self.add(Level::Warning, text, span);
+    }
+
+    /// A difference of counters.
+    pub(crate) fn native_no_gauge(&mut self, metric: &str, span: Span) {
+        let text = format!("this native histogram metric is not a gauge: {}", quote(metric));
+        self.add(Level::Warning, text, span);
+    }
+
+    /// A counter that started again joined with one that did not.
+    pub(crate) fn reset_collision(&mut self, joining: Joining, span: Span) {
+        let text = format!("conflicting counter resets during histogram {}", joining.name());
+        self.add(Level::Warning, text, span);
+    }
+
+    /// Custom bounds that were brought together.
+    pub(crate) fn bounds_reconciled(&mut self, joining: Joining, span: Span) {
+        let text = format!("mismatched custom buckets were reconciled during {}", joining.name());
+        self.add(Level::Info, text, span);
+    }
+
+    /// Histograms where numbers alone have a meaning.
+    pub(crate) fn ignored_in_aggregation(&mut self, operator: &str, span: Span) {
+        let text = format!("ignored histogram in {operator} aggregation");
+        self.add(Level::Info, text, span);
+    }
+
+    /// The same within a window.
+    pub(crate) fn ignored_in_range(&mut self, metric: &str, span: Span) {
+        let name = quote(metric);
+        let text =
+            format!("ignored histograms in a range containing both floats and histograms for metric name {name}");
+        self.add(Level::Info, text, span);
+    }
+
+    /// Observations that are no numbers.
+    pub(crate) fn nan_observations(&mut self, is_fraction: bool, seen: Seen, metric: &str, span: Span) {
+        let what = match (is_fraction, seen) {
+            (_, Seen::Fine) => return,
+            (true, _) => "histogram_fraction has NaN observations, which are excluded from all fractions",
+            (false, Seen::NanResult) => "histogram_quantile has NaN observations, result is NaN",
+            (false, Seen::NanAside) => "histogram_quantile has NaN observations, result is skewed higher",
+        };
+        self.add(Level::Info, format!("input to {what}{}", of(metric)), span);
     }
 
     /// Classic buckets that decreased.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Column, Labels, QueryError, StoredSeries};
+use model::{Column, Labels, QueryError, ResetHint, StoredSeries};
 
 use super::Evaluator;
 use super::absent;
@@ -39,17 +39,15 @@ impl Evaluator<'_> {
                     at: subquery.at,
                     offset: subquery.offset,
                     range: subquery.range,
+                    stats: false,
                 };
                 type Space = (Column, Scratch);
                 parallel::map::<Space, Series>(self.threads_for(inner.len(), grid), inner.len(), |space, i| {
                     let (column, scratch) = space;
                     self.budget.check()?;
                     column.clear();
-                    for (step, value) in inner[i].values.iter().enumerate() {
-                        if is_present(*value) {
-                            column.push(inner_grid.time(step), *value);
-                        }
-                    }
+                    super::fill_column(&inner[i], inner_grid, column);
+                    forget_resets(column);
                     let name = (&inner[i].labels, inner[i].drop_name);
                     self.windowed(call, &frame, &params, name, column, scratch)
                 })?
@@ -94,13 +92,18 @@ impl Evaluator<'_> {
             return Ok(None);
         }
         check_factors(call.function, params, frame.grid)?;
-        let mut values = vec![ABSENT; frame.grid.len];
-        apply(call.function, frame, params, column, scratch, &mut values);
-        self.kept(Series {
+        let mut series = Series {
             labels: labels.clone(),
             drop_name,
-            values,
-        })
+            values: vec![ABSENT; frame.grid.len],
+            natives: Vec::new(),
+        };
+        if column.histograms.is_empty() {
+            apply(call.function, frame, params, column, scratch, &mut series.values);
+        } else {
+            self.native_windows(call, frame, params, column, scratch, &mut series)?;
+        }
+        self.kept(series)
     }
 
     /// Removes metric names, at once or by mark, and refuses series that are the same without them.
@@ -135,7 +138,8 @@ impl Evaluator<'_> {
         match call.function {
             RangeFunction::Rate | RangeFunction::Increase => {
                 let mut last = "";
-                for name in series.iter().map(|s| s.labels.name()) {
+                let has_numbers = |s: &&Series| s.natives.is_empty() || s.values.iter().any(|v| is_present(*v));
+                for name in series.iter().filter(has_numbers).map(|s| s.labels.name()) {
                     if name != last && !name.is_empty() && !is_counter_name(name) {
                         notes.maybe_not_a_counter(name, call.arg_span);
                     }
@@ -156,6 +160,17 @@ impl Evaluator<'_> {
             _ => {}
         }
         self.note(notes);
+    }
+}
+
+/// What is known of resets is known of neighbours in the store, not of the steps of a subquery.
+fn forget_resets(column: &mut Column) {
+    for native in column.histograms.iter_mut().flatten() {
+        if matches!(native.reset, ResetHint::Reset | ResetHint::NotReset) {
+            let mut histogram = (**native).clone();
+            histogram.reset = ResetHint::Unknown;
+            *native = Arc::new(histogram);
+        }
     }
 }
 
@@ -183,7 +198,7 @@ fn check_factors(function: RangeFunction, params: &[Scalar], grid: Grid) -> Resu
 }
 
 /// Runs the arithmetic of `function` over the windows of one series.
-fn apply(
+pub(super) fn apply(
     function: RangeFunction,
     frame: &Frame,
     params: &[Scalar],

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use model::QueryError;
 use model::number::General;
+use model::{Labels, QueryError};
 
 use super::Evaluator;
 use super::aggregate::Groups;
@@ -30,8 +30,11 @@ impl Evaluator<'_> {
         } else if !count_is_fine(&params)? {
             return Ok(Vec::new());
         }
+        if matches!(aggregate.op, AggregateOp::Topk | AggregateOp::Bottomk) {
+            self.remark_ignored(aggregate, series);
+        }
         let members = Groups::of(&aggregate.grouping, series).members();
-        let mut chosen: Vec<Vec<f64>> = vec![Vec::new(); series.len()];
+        let mut chosen: Vec<Option<Series>> = vec![None; series.len()];
         let mut order = Vec::new();
         let mut picked = Vec::new();
         for step in 0..grid.len {
@@ -41,23 +44,23 @@ impl Evaluator<'_> {
             for group in &members {
                 picked.clear();
                 pick(aggregate.op, param.at(step), series, group, step, &mut picked);
-                for (value, index) in &picked {
-                    let values = &mut chosen[*index];
-                    if values.is_empty() {
+                for (_, index) in &picked {
+                    let from = &series[*index];
+                    if chosen[*index].is_none() {
                         self.budget.take(grid.len)?;
-                        values.resize(grid.len, ABSENT);
                         order.push(*index);
                     }
-                    values[step] = *value;
+                    let into = chosen[*index].get_or_insert_with(|| Series {
+                        labels: from.labels.clone(),
+                        drop_name: from.drop_name,
+                        values: vec![ABSENT; grid.len],
+                        natives: Vec::new(),
+                    });
+                    into.copy_step(step, from);
                 }
             }
         }
-        let named = |index: usize| Series {
-            labels: series[index].labels.clone(),
-            drop_name: series[index].drop_name,
-            values: std::mem::take(&mut chosen[index]),
-        };
-        Ok(order.into_iter().map(named).collect())
+        Ok(order.into_iter().filter_map(|index| chosen[index].take()).collect())
     }
 
     /// Whether any series can be chosen; notes ratios out of range.
@@ -127,7 +130,9 @@ fn count_is_fine(params: &Params) -> Result<bool, QueryError> {
 /// Chooses among the members of a group that have a sample at `step`.
 fn pick(op: AggregateOp, param: f64, series: &[Series], group: &[usize], step: usize, picked: &mut Vec<(f64, usize)>) {
     let all = group.iter().map(|i| (series[*i].values[step], *i));
-    let mut present = all.filter(|(value, _)| is_present(*value));
+    let mut present = all.filter(|(value, i)| {
+        is_present(*value) || (matches!(op, AggregateOp::Limitk | AggregateOp::LimitRatio) && series[*i].has(step))
+    });
     // A fraction of a series is none; the count is below 2^63 here.
     let count = if param < 1.0 { 0 } else { param as usize };
     match op {
@@ -182,10 +187,27 @@ pub(super) fn descending(a: f64, b: f64) -> Ordering {
     b.partial_cmp(&a).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
+/// The hash by which Prometheus chooses, so that the same series are chosen here: each name and value in order
+/// behind its length, a byte up to 254, else 255 and three bytes.
+fn prometheus_hash(labels: &Labels) -> u64 {
+    let mut bytes = Vec::with_capacity(256);
+    for text in labels.iter().flat_map(|(name, value)| [name, value]) {
+        match u8::try_from(text.len()) {
+            Ok(length) if length < 255 => bytes.push(length),
+            _ => {
+                bytes.push(255);
+                bytes.extend_from_slice(&text.len().to_le_bytes()[..3]);
+            }
+        }
+        bytes.extend_from_slice(text.as_bytes());
+    }
+    xxhash_rust::xxh64::xxh64(&bytes, 0)
+}
+
 /// Whether the series' place between 0 and 1, which its labels fix, lies within the ratio: from the left
 /// where it is positive, from the right where it is negative.
 fn in_ratio(ratio: f64, series: &Series) -> bool {
-    let place = series.labels.hash64() as f64 / u64::MAX as f64;
+    let place = prometheus_hash(&series.labels) as f64 / u64::MAX as f64;
     if ratio >= 0.0 {
         place < ratio
     } else {

@@ -212,6 +212,7 @@ mod tests {
             at: None,
             offset: 0,
             range: 60_000,
+            stats: false,
         };
         let mut out = [super::super::series::ABSENT];
         let change = Change {

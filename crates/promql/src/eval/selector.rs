@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use model::{Column, Labels, QueryError, StoreError, StoredSeries, is_stale};
+use model::{Column, Histogram, Labels, QueryError, ResetHint, StoreError, StoredSeries, is_stale};
 
 use super::grid::Grid;
 use super::parallel;
-use super::series::{ABSENT, Series, is_present};
+use super::series::{ABSENT, Series, is_present, native_cells};
 use super::window::Frame;
 use super::{Evaluator, over_time};
+use crate::native::is_reset;
 use crate::plan::Select;
 
 /// What an instant selector puts into a step.
@@ -28,12 +29,7 @@ const DAMAGED_TOLD_MAX: usize = 20;
 impl Evaluator<'_> {
     /// The latest sample of each series at each step, not older than the lookback.
     pub(super) fn instant(&self, select: &Select, grid: Grid, take: Take) -> Result<Vec<Series>, QueryError> {
-        let frame = Frame {
-            grid,
-            at: select.at,
-            offset: select.offset,
-            range: self.lookback,
-        };
+        let frame = Frame::of(select, self.lookback, grid);
         let found = self.select(select, frame.bounds())?;
         self.instant_of(&found, &frame, take)
     }
@@ -46,11 +42,11 @@ impl Evaluator<'_> {
         take: Take,
     ) -> Result<Vec<Series>, QueryError> {
         parallel::map::<Column, Series>(self.threads_for(found.len(), frame.grid), found.len(), |column, i| {
-            self.read(&*found[i], frame.bounds(), column)?;
-            let mut values = vec![ABSENT; frame.grid.len];
-            latest(frame, column, take, &mut values);
-            self.budget.give(column.len());
-            self.kept(Series::new(found[i].labels().clone(), values))
+            let cells = self.read(&*found[i], frame, column)?;
+            let mut series = Series::new(found[i].labels().clone(), vec![ABSENT; frame.grid.len]);
+            latest(frame, column, take, &mut series);
+            self.budget.give(cells);
+            self.kept(series)
         })
     }
 
@@ -64,8 +60,7 @@ impl Evaluator<'_> {
         type Space = (Column, over_time::Scratch);
         parallel::map::<Space, T>(self.threads_for(found.len(), frame.grid), found.len(), |space, i| {
             let (column, scratch) = space;
-            self.read(&*found[i], frame.bounds(), column)?;
-            let cells = column.len();
+            let cells = self.read(&*found[i], frame, column)?;
             drop_stale(column);
             let result = f(found[i].labels(), column, scratch);
             self.budget.give(cells);
@@ -97,26 +92,27 @@ impl Evaluator<'_> {
         if !series.any_present() {
             return Ok(None);
         }
-        self.budget.take(series.values.len())?;
+        self.budget.take(series.cells())?;
         Ok(Some(series))
     }
 
-    /// Reads a series into `column`, taking room for its samples; the caller gives it back. Damage costs the
-    /// samples that it covers and is told as a warning: what could be read is there.
-    fn read(
-        &self,
-        series: &dyn StoredSeries,
-        (mint, maxt): (model::Millis, model::Millis),
-        column: &mut Column,
-    ) -> Result<(), QueryError> {
+    /// Reads a series into `column`, taking room for its samples; the caller gives back what is returned. Damage
+    /// costs the samples that it covers and is told as a warning: what could be read is there.
+    fn read(&self, series: &dyn StoredSeries, frame: &Frame, column: &mut Column) -> Result<usize, QueryError> {
         self.budget.check()?;
+        let (mint, maxt) = frame.bounds();
         column.clear();
         match series.read(mint, maxt, column) {
             Err(StoreError::Damaged(what)) => self.damaged(series.labels(), &what),
             done => done.map_err(store_error)?,
         }
         self.budget.count_read(column.len());
-        self.budget.take(column.len())
+        if frame.stats && !column.histograms.is_empty() {
+            leave_stats(column);
+        }
+        let cells = column.len() + native_cells(&column.histograms);
+        self.budget.take(cells)?;
+        Ok(cells)
     }
 
     fn damaged(&self, labels: &Labels, what: &str) {
@@ -150,18 +146,48 @@ pub(crate) fn store_error(error: StoreError) -> QueryError {
 }
 
 /// Fills each step with the latest sample that is young enough and no staleness marker.
-fn latest(frame: &Frame, column: &Column, take: Take, out: &mut [f64]) {
+fn latest(frame: &Frame, column: &Column, take: Take, out: &mut Series) {
     frame.each(column, |step, window| {
         let last = window.end - 1;
         let value = column.values[last];
-        if is_present(value) {
-            out[step] = match take {
-                Take::Value => value,
-                Take::Moment => over_time::seconds(column.times[last]),
-                Take::Millis => column.times[last] as f64,
-            };
+        if !is_present(value) {
+            return;
+        }
+        match column.histogram(last) {
+            Some(histogram) if take != Take::Moment => out.set_native(step, Arc::clone(histogram)),
+            _ => {
+                out.values[step] = match take {
+                    Take::Value => value,
+                    Take::Moment => over_time::seconds(column.times[last]),
+                    Take::Millis => column.times[last] as f64,
+                }
+            }
         }
     });
+}
+
+/// Leaves of histograms what counts and sums need, and what is known of resets: that is found out here, while
+/// there still are buckets, where the store does not know it.
+fn leave_stats(column: &mut Column) {
+    let mut before: Option<Arc<Histogram>> = None;
+    for native in column.histograms.iter_mut().flatten() {
+        if is_stale(native.sum) {
+            continue;
+        }
+        let reset = match (native.reset, &before) {
+            (ResetHint::Unknown, Some(before)) if is_reset(before, native) => ResetHint::Reset,
+            (ResetHint::Unknown, Some(_)) => ResetHint::NotReset,
+            (known, _) => known,
+        };
+        let stats = Histogram {
+            reset,
+            schema: native.schema,
+            count: native.count,
+            sum: native.sum,
+            ..Histogram::default()
+        };
+        before = Some(std::mem::replace(native, Arc::new(stats)));
+    }
 }
 
 /// Removes staleness markers; a column mostly has none.
@@ -169,14 +195,5 @@ fn drop_stale(column: &mut Column) {
     if !column.values.iter().any(|v| is_stale(*v)) {
         return;
     }
-    let mut to = 0;
-    for from in 0..column.len() {
-        if !is_stale(column.values[from]) {
-            column.values[to] = column.values[from];
-            column.times[to] = column.times[from];
-            to += 1;
-        }
-    }
-    column.values.truncate(to);
-    column.times.truncate(to);
+    column.retain(|column, place| !is_stale(column.values[place]));
 }

@@ -4,11 +4,14 @@
 //! and so can never be a value here, and arithmetic cannot produce it: its NaN is a signalling one, and
 //! every operation gives quiet ones. Whoever copies or negates a value asks [`is_present`] first.
 //!
-//! Native histograms will be a second column beside `values`, present where `values` is absent.
+//! Native histograms are a second column beside `values`, present only where `values` is absent, and empty where
+//! a series has none, which is the common case.
+
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
-use model::{Labels, METRIC_NAME, QueryError};
+use model::{Histogram, Labels, METRIC_NAME, QueryError};
 
 /// Fills a step at which the series has no sample.
 pub(crate) const ABSENT: f64 = model::stale_nan();
@@ -28,7 +31,12 @@ pub(crate) struct Series {
     pub(crate) drop_name: bool,
     /// One value per step, [`ABSENT`] where there is none.
     pub(crate) values: Vec<f64>,
+    /// The native histogram of each step that has one; empty when there is none.
+    pub(crate) natives: Natives,
 }
+
+/// A column of native histograms.
+pub(crate) type Natives = Vec<Option<Arc<Histogram>>>;
 
 impl Series {
     /// A series that keeps its name.
@@ -37,12 +45,53 @@ impl Series {
             labels,
             drop_name: false,
             values,
+            natives: Vec::new(),
         }
     }
 
     /// Whether any step has a sample.
     pub(crate) fn any_present(&self) -> bool {
-        self.values.iter().any(|v| is_present(*v))
+        self.values.iter().any(|v| is_present(*v)) || self.natives.iter().any(Option::is_some)
+    }
+
+    /// The native histogram of a step.
+    #[inline]
+    pub(crate) fn native(&self, step: usize) -> Option<&Arc<Histogram>> {
+        self.natives.get(step).and_then(Option::as_ref)
+    }
+
+    /// Whether a step has a sample of either kind.
+    #[inline]
+    pub(crate) fn has(&self, step: usize) -> bool {
+        is_present(self.values[step]) || self.native(step).is_some()
+    }
+
+    /// Puts a histogram into a step that has no number.
+    pub(crate) fn set_native(&mut self, step: usize, histogram: Arc<Histogram>) {
+        put_native(&mut self.natives, self.values.len(), step, histogram);
+    }
+
+    /// Copies the sample of a step from another series.
+    #[inline]
+    pub(crate) fn copy_step(&mut self, step: usize, from: &Self) {
+        self.values[step] = from.values[step];
+        if let Some(histogram) = from.native(step) {
+            self.set_native(step, Arc::clone(histogram));
+        }
+    }
+
+    /// Takes the sample of a step away.
+    #[inline]
+    pub(crate) fn clear_step(&mut self, step: usize) {
+        self.values[step] = ABSENT;
+        if let Some(native) = self.natives.get_mut(step) {
+            *native = None;
+        }
+    }
+
+    /// How many values are held in memory, a histogram counting for its buckets.
+    pub(crate) fn cells(&self) -> usize {
+        self.values.len() + native_cells(&self.natives)
     }
 }
 
@@ -103,7 +152,7 @@ impl Operand {
         match self {
             Self::Scalar(Scalar::Const(_)) | Self::Text(_) => 1,
             Self::Scalar(Scalar::Steps(values)) => values.len(),
-            Self::Vector(series) => series.iter().map(|s| s.values.len()).sum(),
+            Self::Vector(series) => series.iter().map(Series::cells).sum(),
         }
     }
 }
@@ -143,16 +192,32 @@ pub(crate) fn merge_same_labels(series: Vec<Series>) -> Result<Vec<Series>, Quer
 }
 
 fn join(into: &mut Series, from: &Series) -> Result<(), QueryError> {
-    for (to, value) in into.values.iter_mut().zip(&from.values) {
-        if !is_present(*value) {
+    for step in 0..from.values.len() {
+        if !from.has(step) {
             continue;
         }
-        if is_present(*to) {
+        if into.has(step) {
             return Err(same_labels());
         }
-        *to = *value;
+        into.copy_step(step, from);
     }
     Ok(())
+}
+
+/// Puts a histogram into a column of `steps`.
+pub(crate) fn put_native(natives: &mut Natives, steps: usize, step: usize, histogram: Arc<Histogram>) {
+    if natives.is_empty() {
+        natives.resize(steps, None);
+    }
+    natives[step] = Some(histogram);
+}
+
+/// How many values histograms count for.
+pub(crate) fn native_cells(natives: &[Option<Arc<Histogram>>]) -> usize {
+    if natives.is_empty() {
+        return 0;
+    }
+    natives.len() + natives.iter().flatten().map(|h| crate::native::cells(h)).sum::<usize>()
 }
 
 /// The error of two samples with the same labels at one moment.

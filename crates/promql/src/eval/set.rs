@@ -5,7 +5,7 @@ use model::QueryError;
 use super::Evaluator;
 use super::grid::Grid;
 use super::matching::meetings;
-use super::series::{ABSENT, Operand, Series, is_present, merge_same_labels};
+use super::series::{Operand, Series, merge_same_labels};
 use crate::ast::BinaryOp;
 use crate::plan::Binary;
 
@@ -32,15 +32,15 @@ impl Evaluator<'_> {
             }
             present.fill(false);
             for judge in of_judges {
-                for (seen, value) in present.iter_mut().zip(&judges[*judge].values) {
-                    *seen |= is_present(*value);
+                for (step, seen) in present.iter_mut().enumerate() {
+                    *seen |= judges[*judge].has(step);
                 }
             }
             let keeps = binary.op == BinaryOp::And;
             for place in of_judged {
-                for (value, seen) in judged[*place].values.iter_mut().zip(&present) {
+                for (step, seen) in present.iter().enumerate() {
                     if *seen != keeps {
-                        *value = ABSENT;
+                        judged[*place].clear_step(step);
                     }
                 }
             }

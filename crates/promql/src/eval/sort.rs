@@ -8,7 +8,7 @@ use super::Evaluator;
 use super::grid::Grid;
 use super::note::Notes;
 use super::rank::{ascending, descending};
-use super::series::{Operand, Series};
+use super::series::{Operand, Series, is_present};
 use crate::plan::{Node, SortBy};
 
 impl Evaluator<'_> {
@@ -24,6 +24,10 @@ impl Evaluator<'_> {
             notes.sort_in_range(node.span);
             self.note(notes);
             return Ok(Operand::Vector(series));
+        }
+        if matches!(by, SortBy::Value { .. }) {
+            // Histograms have no order: they are left out.
+            series.retain(|s| is_present(s.values[0]));
         }
         let value = |s: &Series| s.values[0];
         match by {

@@ -21,6 +21,8 @@ pub(crate) struct Frame {
     pub(crate) offset: Millis,
     /// The length of a window, above zero.
     pub(crate) range: Millis,
+    /// Whether of native histograms count and sum alone are asked for.
+    pub(crate) stats: bool,
 }
 
 impl Frame {
@@ -31,6 +33,7 @@ impl Frame {
             at: select.at,
             offset: select.offset,
             range,
+            stats: select.stats,
         }
     }
 
@@ -178,6 +181,7 @@ mod tests {
             at: None,
             offset,
             range,
+            stats: false,
         };
         let mut left = Vec::new();
         let mut seen = vec![None; grid.len];

@@ -1,11 +1,14 @@
 //! Builds the plan, and refuses what the options do not allow.
 
+use std::cell::Cell;
+
 use model::Millis;
 use model::text::Span;
 
 use super::duration::{Context, length, resolve};
 use super::{
-    Aggregate, Binary, Grouping, InstantFunction, Kind, Node, RangeCall, RangeFunction, Ranged, Select, Subquery,
+    Aggregate, Binary, Grouping, HistogramFunction, InstantFunction, Kind, Node, RangeCall, RangeFunction, Ranged,
+    Select, Subquery,
 };
 use crate::ast::{self, AggregateOp, At, DurationExpr, Expr, ExprKind, RangeExtension};
 use crate::engine::EngineOptions;
@@ -27,7 +30,11 @@ pub(crate) struct Query {
 ///
 /// [`Refusal`] when a duration cannot be or an experimental feature is not on.
 pub(crate) fn build(expr: &Expr, query: Query, options: &EngineOptions) -> Result<Node, Refusal> {
-    let builder = Builder { query, options };
+    let builder = Builder {
+        query,
+        options,
+        stats: Cell::new(false),
+    };
     let planned = builder.node(expr)?;
     Ok(planned.settle())
 }
@@ -61,6 +68,8 @@ const NOT_ENABLED: &str = "is experimental and must be enabled with --enable-fea
 struct Builder<'a> {
     query: Query,
     options: &'a EngineOptions,
+    /// Whether the nearest function around that looks into native histograms looks at counts and sums alone.
+    stats: Cell<bool>,
 }
 
 /// A node that knows whether it changes from step to step.
@@ -127,6 +136,14 @@ impl Builder<'_> {
     }
 
     fn chain(&self, expr: &Expr) -> Built<Planned> {
+        // An operation looks at whole histograms, whatever is made of its result.
+        let outer = self.stats.replace(false);
+        let planned = self.chain_within(expr);
+        self.stats.set(outer);
+        planned
+    }
+
+    fn chain_within(&self, expr: &Expr) -> Built<Planned> {
         let (links, first) = expr.chain();
         for (link, span) in &links {
             if link.matching.fills() {
@@ -151,6 +168,7 @@ impl Builder<'_> {
             rhs,
             return_bool: binary.return_bool,
             matching: binary.matching.clone(),
+            span,
         }));
         Ok(Planned {
             node: Node { kind, span },
@@ -221,7 +239,14 @@ impl Builder<'_> {
                 span,
             ));
         };
-        let planned = args.iter().map(|a| self.node(a)).collect::<Built<Vec<_>>>()?;
+        let outer = self.stats.get();
+        if let InstantFunction::Histogram(histogram) = function {
+            use HistogramFunction::{Avg, Count, Sum};
+            self.stats.set(matches!(histogram, Avg | Count | Sum));
+        }
+        let planned = args.iter().map(|a| self.node(a)).collect::<Built<Vec<_>>>();
+        self.stats.set(outer);
+        let planned = planned?;
         let same_args = planned.iter().all(|p| p.invariant);
         // `timestamp(x @ 1)` is fixed, `timestamp(abs(x @ 1))` tells the time of the step.
         let selectors = planned.iter().all(|p| matches!(p.node.kind, Kind::Select(_)));
@@ -330,6 +355,7 @@ impl Builder<'_> {
             offset: self.offset(selector.offset.as_ref())?,
             at: selector.at.map(|at| self.at(at)),
             extension,
+            stats: self.stats.get(),
         })
     }
 

@@ -40,7 +40,7 @@ pub(crate) enum InstantFunction {
     Clamp,
     ClampMax,
     ClampMin,
-    Histogram(Histogram),
+    Histogram(HistogramFunction),
     Info,
     LabelJoin,
     LabelReplace,
@@ -71,15 +71,23 @@ pub(crate) enum Calendar {
 
 /// Functions of histograms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Histogram {
+pub(crate) enum HistogramFunction {
     /// `histogram_quantile`
     Quantile,
     /// `histogram_quantiles`
     Quantiles,
     /// `histogram_fraction`
     Fraction,
-    /// `histogram_avg`, `_count`, `_sum`, `_stddev`, `_stdvar`: native histograms alone have an answer.
-    NativeOnly,
+    /// `histogram_avg`, and like the following ones of native histograms alone.
+    Avg,
+    /// `histogram_count`
+    Count,
+    /// `histogram_sum`
+    Sum,
+    /// `histogram_stddev`
+    Stddev,
+    /// `histogram_stdvar`
+    Stdvar,
 }
 
 /// The order of an instant query's answer.
@@ -174,12 +182,14 @@ impl InstantFunction {
             "minute" => Self::Calendar(Calendar::Minute),
             "month" => Self::Calendar(Calendar::Month),
             "year" => Self::Calendar(Calendar::Year),
-            "histogram_quantile" => Self::Histogram(Histogram::Quantile),
-            "histogram_quantiles" => Self::Histogram(Histogram::Quantiles),
-            "histogram_fraction" => Self::Histogram(Histogram::Fraction),
-            "histogram_avg" | "histogram_count" | "histogram_stddev" | "histogram_stdvar" | "histogram_sum" => {
-                Self::Histogram(Histogram::NativeOnly)
-            }
+            "histogram_quantile" => Self::Histogram(HistogramFunction::Quantile),
+            "histogram_quantiles" => Self::Histogram(HistogramFunction::Quantiles),
+            "histogram_fraction" => Self::Histogram(HistogramFunction::Fraction),
+            "histogram_avg" => Self::Histogram(HistogramFunction::Avg),
+            "histogram_count" => Self::Histogram(HistogramFunction::Count),
+            "histogram_sum" => Self::Histogram(HistogramFunction::Sum),
+            "histogram_stddev" => Self::Histogram(HistogramFunction::Stddev),
+            "histogram_stdvar" => Self::Histogram(HistogramFunction::Stdvar),
             "info" => Self::Info,
             "label_join" => Self::LabelJoin,
             "label_replace" => Self::LabelReplace,

@@ -2,11 +2,12 @@
 
 use model::labels::SeriesText;
 use model::number::Plain;
-use model::{Column, Labels, Millis, QueryOutcome, Sample, Value};
+use model::{Column, Histogram, Labels, Millis, QueryOutcome, Sample, Value};
 
 use super::notation::Point;
 use super::script::{Expect, Text};
 use crate::almost::almost_equal;
+use crate::native::{Shown, compact};
 
 /// Floats may differ by this much, relatively.
 const EPSILON: f64 = 1e-6;
@@ -77,7 +78,7 @@ pub(super) fn vector(expect: &Expect, got: &[(Labels, Sample)]) -> Verdict {
     for (place, (labels, sample)) in got.iter().enumerate() {
         let shown = SeriesText(labels);
         let Some(want_place) = expect.series.iter().position(|(want, _)| want == labels) else {
-            return Err(format!("unexpected series {shown} with value {}", Plain(sample.value)));
+            return Err(format!("unexpected series {shown} with value {}", shown_sample(sample)));
         };
         if expect.ordered && place != want_place {
             return Err(format!(
@@ -86,15 +87,13 @@ pub(super) fn vector(expect: &Expect, got: &[(Labels, Sample)]) -> Verdict {
                 place + 1
             ));
         }
-        match expect.series[want_place].1.first() {
-            Some(Point::Float(want)) if almost_equal(*want, sample.value, EPSILON) => {}
-            want => {
-                return Err(format!(
-                    "expected {shown} to be {}, got {}",
-                    shown_point(want),
-                    Plain(sample.value)
-                ));
-            }
+        let want = expect.series[want_place].1.first();
+        if !want.is_some_and(|want| same(want, sample)) {
+            return Err(format!(
+                "expected {shown} to be {}, got {}",
+                shown_point(want),
+                shown_sample(sample)
+            ));
         }
     }
     match expect
@@ -129,7 +128,7 @@ fn matrix(expect: &Expect, got: &[(Labels, Column)], (start, end, step): (Millis
                 shown_column(column)
             ));
         };
-        let mut want = Column::default();
+        let mut want = Vec::new();
         for (i, point) in points.iter().enumerate() {
             let time = start.saturating_add(step.saturating_mul(Millis::try_from(i).unwrap_or(Millis::MAX)));
             if time > end {
@@ -138,20 +137,18 @@ fn matrix(expect: &Expect, got: &[(Labels, Column)], (start, end, step): (Millis
                     SeriesText(labels)
                 ));
             }
-            match point {
-                Point::Absent => {}
-                Point::Float(value) => want.push(time, *value),
-                Point::Histogram => return Err("native histograms are expected".to_owned()),
+            if *point != Point::Absent {
+                want.push((time, point));
             }
         }
-        let same = want.times == column.times
+        let all_same = want.len() == column.len()
             && want
-                .values
                 .iter()
-                .zip(&column.values)
-                .all(|(a, b)| almost_equal(*a, *b, EPSILON));
-        if !same {
-            let (want, got) = (shown_column(&want), shown_column(column));
+                .zip(column.iter())
+                .all(|((time, point), got)| *time == got.time && same(point, &got));
+        if !all_same {
+            let want = shown_samples(want.iter().map(|(time, point)| (*time, shown_point(Some(point)))));
+            let got = shown_column(column);
             return Err(format!("expected {} to be {want}, got {got}", SeriesText(labels)));
         }
     }
@@ -168,19 +165,59 @@ fn matrix(expect: &Expect, got: &[(Labels, Column)], (start, end, step): (Millis
 fn shown_point(point: Option<&Point>) -> String {
     match point {
         Some(Point::Float(value)) => Plain(*value).to_string(),
-        Some(Point::Histogram) => "a native histogram".to_owned(),
+        Some(Point::Histogram { histogram, .. }) => Shown(&compact(histogram)).to_string(),
         Some(Point::Absent) | None => "nothing".to_owned(),
     }
 }
 
-/// `1@0s 2@60s`, cut when long.
+fn shown_sample(sample: &Sample) -> String {
+    match &sample.histogram {
+        None => Plain(sample.value).to_string(),
+        Some(histogram) => Shown(&compact(histogram)).to_string(),
+    }
+}
+
+/// Whether a sample is what is expected.
+fn same(want: &Point, got: &Sample) -> bool {
+    match (want, &got.histogram) {
+        (Point::Float(want), None) => almost_equal(*want, got.value, EPSILON),
+        (Point::Histogram { histogram, names_hint }, Some(got)) => {
+            (!names_hint || histogram.reset == got.reset) && same_histogram(histogram, got)
+        }
+        _ => false,
+    }
+}
+
+/// The same layout once empty buckets are left out, and almost the same numbers.
+fn same_histogram(want: &Histogram, got: &Histogram) -> bool {
+    let (want, got) = (compact(want), compact(got));
+    let all_same =
+        |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| almost_equal(*a, *b, EPSILON));
+    want.schema == got.schema
+        && want.zero_threshold == got.zero_threshold
+        && want.custom_values == got.custom_values
+        && want.positive_spans == got.positive_spans
+        && want.negative_spans == got.negative_spans
+        && all_same(
+            &[want.count, want.sum, want.zero_count],
+            &[got.count, got.sum, got.zero_count],
+        )
+        && all_same(&want.positive_buckets, &got.positive_buckets)
+        && all_same(&want.negative_buckets, &got.negative_buckets)
+}
+
 fn shown_column(column: &Column) -> String {
+    shown_samples(column.iter().map(|s| (s.time, shown_sample(&s))))
+}
+
+/// `1@0s 2@60s`, cut when long.
+fn shown_samples(samples: impl Iterator<Item = (Millis, String)>) -> String {
     const SHOWN_MAX: usize = 12;
-    let samples = column.iter().take(SHOWN_MAX);
-    let texts: Vec<String> = samples
-        .map(|s| format!("{}@{}s", Plain(s.value), s.time as f64 / 1000.0))
+    let mut texts: Vec<String> = samples
+        .map(|(time, text)| format!("{text}@{}s", time as f64 / 1000.0))
         .collect();
-    let more = column.len().saturating_sub(SHOWN_MAX);
+    let more = texts.len().saturating_sub(SHOWN_MAX);
+    texts.truncate(SHOWN_MAX);
     match (texts.is_empty(), more) {
         (true, _) => "nothing".to_owned(),
         (_, 0) => texts.join(" "),

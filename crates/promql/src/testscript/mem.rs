@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use crate::native::appended_hint;
 use model::store::Selection;
 use model::{
-    Appended, Appender, Batch, Column, Labels, Matcher, Millis, Queryable, SeriesId, StoreError, StoredSeries, TargetId,
+    Appended, Appender, Batch, Column, Histogram, Labels, Matcher, Millis, Queryable, SeriesId, StoreError,
+    StoredSeries, TargetId,
 };
 
 /// A store in memory.
@@ -40,14 +42,21 @@ impl MemStore {
     /// Adds a sample. Returns whether it was taken: the first sample at a moment stays.
     pub fn add(&self, labels: &Labels, time: Millis, value: f64) -> bool {
         let series = self.series_of(labels);
-        series.add(time, value)
+        series.add(time, value, None)
+    }
+
+    /// Adds a native histogram, likewise. What it knows of a counter's reset is what a store could know: nothing
+    /// at the start and where the layout changes or a count shrinks, else that there was none.
+    pub fn add_histogram(&self, labels: &Labels, time: Millis, histogram: &Arc<Histogram>) -> bool {
+        let series = self.series_of(labels);
+        series.add(time, histogram.sum, Some(Arc::clone(histogram)))
     }
 
     /// Adds the samples of a column, in any order.
     pub fn add_column(&self, labels: &Labels, column: &Column) {
         let series = self.series_of(labels);
         for sample in column.iter() {
-            series.add(sample.time, sample.value);
+            series.add(sample.time, sample.value, sample.histogram);
         }
     }
 
@@ -97,17 +106,24 @@ impl MemStore {
 }
 
 impl MemSeries {
-    fn add(&self, time: Millis, value: f64) -> bool {
+    fn add(&self, time: Millis, value: f64, histogram: Option<Arc<Histogram>>) -> bool {
         let mut column = self.column.write().unwrap_or_else(PoisonError::into_inner);
-        match column.times.last() {
+        let at = match column.times.last() {
             Some(last) if *last >= time => match column.times.binary_search(&time) {
                 Ok(_) => return false,
-                Err(at) => {
-                    column.times.insert(at, time);
-                    column.values.insert(at, value);
-                }
+                Err(at) => at,
             },
-            _ => column.push(time, value),
+            _ => column.len(),
+        };
+        let histogram = histogram.map(|h| known(&column, at, h));
+        if histogram.is_some() && column.histograms.is_empty() {
+            let len = column.len();
+            column.histograms.resize(len, None);
+        }
+        column.times.insert(at, time);
+        column.values.insert(at, value);
+        if histogram.is_some() || !column.histograms.is_empty() {
+            column.histograms.insert(at, histogram);
         }
         true
     }
@@ -116,6 +132,18 @@ impl MemSeries {
         let column = self.column.read().unwrap_or_else(PoisonError::into_inner);
         column.times.partition_point(|t| *t < mint) < column.times.partition_point(|t| *t <= maxt)
     }
+}
+
+/// The histogram with what is known of its reset given the sample before it.
+fn known(column: &Column, at: usize, histogram: Arc<Histogram>) -> Arc<Histogram> {
+    let before = at.checked_sub(1).and_then(|before| column.histogram(before));
+    let hint = appended_hint(before.map(|h| &**h), &histogram);
+    if histogram.reset == hint {
+        return histogram;
+    }
+    let mut histogram = (*histogram).clone();
+    histogram.reset = hint;
+    Arc::new(histogram)
 }
 
 impl StoredSeries for MemSeries {
@@ -127,6 +155,12 @@ impl StoredSeries for MemSeries {
         let column = self.column.read().unwrap_or_else(PoisonError::into_inner);
         let from = column.times.partition_point(|t| *t < mint);
         let to = column.times.partition_point(|t| *t <= maxt).max(from);
+        if !column.histograms.is_empty() {
+            into.histograms.resize(into.times.len(), None);
+            into.histograms.extend_from_slice(&column.histograms[from..to]);
+        } else if !into.histograms.is_empty() {
+            into.histograms.resize(into.times.len() + to - from, None);
+        }
         into.times.extend_from_slice(&column.times[from..to]);
         into.values.extend_from_slice(&column.values[from..to]);
         Ok(())
@@ -179,11 +213,14 @@ impl Appender for MemStore {
 
     fn append(&self, _: TargetId, time: Millis, batch: &Batch) -> Result<Appended, StoreError> {
         let mut appended = Appended::default();
-        let own = batch.samples.iter().map(|(id, value)| (*id, time, *value));
-        for (id, time, value) in own.chain(batch.timed.iter().copied()) {
+        let own = batch.samples.iter().map(|(id, value)| (*id, time, *value, None));
+        let timed = batch.timed.iter().map(|(id, at, value)| (*id, *at, *value, None));
+        let natives = batch.histograms.iter();
+        let natives = natives.map(|(id, at, h)| (*id, at.unwrap_or(time), h.sum, Some(Arc::clone(h))));
+        for (id, time, value, histogram) in own.chain(timed).chain(natives) {
             let place = usize::try_from(id.0).unwrap_or(usize::MAX);
             let series = self.read().by_id.get(place).cloned();
-            match series.map(|s| s.add(time, value)) {
+            match series.map(|s| s.add(time, value, histogram)) {
                 Some(true) => appended.accepted += 1,
                 Some(false) => appended.duplicates += 1,
                 None => appended.unknown.push(id),

@@ -1,22 +1,33 @@
 //! The short notation of series: `up{job="node"} 1 1+2x3 _ stale`.
 //!
 //! `a` a sample, `_` none, `stale` the staleness marker, `_xN` N times none, `axN` N + 1 times a,
-//! `a+bxN` and `a-bxN` N + 1 samples that grow or fall by b, `{{…}}` a native histogram.
+//! `a+bxN` and `a-bxN` N + 1 samples that grow or fall by b, `{{…}}` a native histogram in place of a or b.
 
-use model::{Labels, LabelsBuilder, MatchOp, number::parse_float};
+mod histogram;
+
+use std::sync::Arc;
+
+use model::{Histogram, Labels, LabelsBuilder, MatchOp, number::parse_float};
+
+pub use histogram::parse_histogram;
 
 /// The most points that one line may stand for.
 const POINTS_MAX: usize = 1_000_000;
 
 /// One point of a series.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Point {
     /// No sample.
     Absent,
     /// A sample; the staleness marker among them.
     Float(f64),
-    /// A native histogram, which is read over.
-    Histogram,
+    /// A native histogram.
+    Histogram {
+        /// The histogram.
+        histogram: Arc<Histogram>,
+        /// Whether `counter_reset_hint` was written: what is expected of it counts only then.
+        names_hint: bool,
+    },
 }
 
 /// A series with its points, the first at the start of time and each one step after the other.
@@ -151,12 +162,7 @@ fn add_points(item: &str, points: &mut Vec<Point>) -> Result<(), NotationError> 
         return Ok(());
     }
     if item.starts_with("{{") {
-        let end = item.rfind("}}").ok_or_else(wrong)? + 2;
-        let count = match &item[end..] {
-            "" => 1,
-            rest => repeat(rest).ok_or_else(wrong)?.saturating_add(1),
-        };
-        return fill(item, points, count, |_| Point::Histogram);
+        return histogram::add_points(item, points);
     }
     let (start, rest) = take_number(item).ok_or_else(wrong)?;
     if rest.is_empty() {
@@ -246,7 +252,7 @@ mod tests {
             Ok(line) => {
                 let points = line.points.iter().map(|p| match p {
                     Point::Absent => " _".to_owned(),
-                    Point::Histogram => " H".to_owned(),
+                    Point::Histogram { .. } => " H".to_owned(),
                     Point::Float(v) if model::is_stale(*v) => " stale".to_owned(),
                     Point::Float(v) => format!(" {v}"),
                 });
@@ -266,7 +272,10 @@ mod tests {
         check("m 1x0 1+1x0", "{__name__=\"m\"} 1 1");
         check("m 1 _ _x2 stale", "{__name__=\"m\"} 1 _ _ _ stale");
         check("m 0x3 1e2x1 -Inf NaN +5", "{__name__=\"m\"} 0 0 0 0 100 100 -inf NaN 5");
-        check("m {{schema:0 sum:1}} 1 {{a:1}}+{{b:2}}x1", "{__name__=\"m\"} H 1 H H");
+        check(
+            "m {{schema:0 sum:1}} 1 {{sum:1}}+{{sum:2}}x1",
+            "{__name__=\"m\"} H 1 H H",
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use model::{Deadline, Labels, Matcher, Millis, QueryError, QueryOutcome, Value};
 use super::compare::{self, Verdict};
 use super::fixed;
 use super::mem::MemStore;
+use super::nhcb;
 use super::notation::{Point, SeriesLine};
 use super::script::{CommandKind, Eval, Moments, parse_script};
 use crate::ast::{Expr, ExprKind, Selector};
@@ -88,8 +89,8 @@ impl std::fmt::Display for Report {
     }
 }
 
-const NATIVE: &str = "native histograms";
 const START_TIMESTAMPS: &str = "start timestamps";
+const EXTENDED_NATIVE: &str = "native histograms under anchored or smoothed";
 
 /// The options that Prometheus' own scripts are written for: everything experimental is on, and names are
 /// removed at the end of a query.
@@ -109,8 +110,8 @@ pub fn run(file: &str, script: &str, options: &EngineOptions) -> Report {
     let mut runner = Runner {
         engine: Engine::new(store.clone(), options.clone()),
         store,
-        native: Vec::new(),
         started: Vec::new(),
+        native: Vec::new(),
     };
     let mut report = Report::default();
     for command in parse_script(script) {
@@ -149,17 +150,17 @@ pub fn run(file: &str, script: &str, options: &EngineOptions) -> Report {
 struct Runner {
     engine: Engine,
     store: Arc<MemStore>,
-    /// Series that hold native histograms.
-    native: Vec<Labels>,
     /// Series that have start timestamps.
     started: Vec<Labels>,
+    /// Series that hold native histograms.
+    native: Vec<Labels>,
 }
 
 impl Runner {
     fn clear(&mut self) {
         self.store.clear();
-        self.native.clear();
         self.started.clear();
+        self.native.clear();
     }
 
     fn load(&mut self, step: Millis, with_nhcb: bool, start_timestamps: bool, series: &[SeriesLine]) {
@@ -170,18 +171,25 @@ impl Runner {
             }
             for (i, point) in line.points.iter().enumerate() {
                 let time = step.saturating_mul(Millis::try_from(i).unwrap_or(Millis::MAX));
-                if let Point::Float(value) = point {
-                    self.store.add(&line.labels, time, *value);
+                match point {
+                    Point::Absent => {}
+                    Point::Float(value) => drop(self.store.add(&line.labels, time, *value)),
+                    Point::Histogram { histogram, .. } => {
+                        self.store.add_histogram(&line.labels, time, histogram);
+                    }
                 }
             }
-            if line.points.contains(&Point::Histogram) {
+            if line.points.iter().any(|p| matches!(p, Point::Histogram { .. })) {
                 self.native.push(line.labels.clone());
-            }
-            if with_nhcb {
-                self.native.extend(native_twin(&line.labels));
             }
             if start_timestamps {
                 self.started.push(line.labels.clone());
+            }
+        }
+        if with_nhcb {
+            for (labels, step_of, histogram) in nhcb::twins(series) {
+                let time = step.saturating_mul(Millis::try_from(step_of).unwrap_or(Millis::MAX));
+                self.store.add_histogram(&labels, time, &histogram);
             }
         }
     }
@@ -252,10 +260,6 @@ impl Runner {
 
     /// Why an evaluation need not hold: it deals in what is not here yet.
     fn excuse(&self, eval: &Eval) -> Option<&'static str> {
-        let native = |points: &Vec<Point>| points.contains(&Point::Histogram);
-        if eval.expect.series.iter().any(|(_, points)| native(points)) {
-            return Some(NATIVE);
-        }
         let expr = crate::parse(&eval.query).ok()?;
         let mut selectors = Vec::new();
         collect(&expr, &mut selectors);
@@ -263,10 +267,12 @@ impl Runner {
             let passes = |m: &Matcher| m.matches(labels.get(&m.name).unwrap_or(""));
             selectors.iter().any(|s| s.matchers.iter().all(passes))
         };
-        if self.native.iter().any(touches) {
-            return Some(NATIVE);
+        if self.started.iter().any(touches) {
+            return Some(START_TIMESTAMPS);
         }
-        self.started.iter().any(touches).then_some(START_TIMESTAMPS)
+        let printed = expr.to_string();
+        let extended = printed.contains(" anchored") || printed.contains(" smoothed");
+        (extended && self.native.iter().any(touches)).then_some(EXTENDED_NATIVE)
     }
 }
 
@@ -307,15 +313,6 @@ fn other_moments(at: Millis) -> Vec<Millis> {
     } else {
         vec![-10 * at, 0, at / 5, at, 10 * at]
     }
-}
-
-/// The series that `load_with_nhcb` makes of a classic histogram's.
-fn native_twin(labels: &Labels) -> Option<Labels> {
-    let name = labels.name();
-    let base = ["_bucket", "_count", "_sum"]
-        .iter()
-        .find_map(|suffix| name.strip_suffix(suffix))?;
-    Some(labels.without(&["le"]).with(model::METRIC_NAME, base))
 }
 
 /// The selectors of an expression.

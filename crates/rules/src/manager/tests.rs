@@ -102,6 +102,13 @@ impl Stage {
         out.join("; ")
     }
 
+    /// An event changed a series at `at` milliseconds; gives when to come again.
+    fn event(&self, series: &str, at: Millis, value: f64) -> Option<Millis> {
+        let labels = parse_metric(series).expect("a series");
+        assert!(self.store.add(&labels, at, value), "{series} at {at}");
+        self.manager.on_events(&[labels], at)
+    }
+
     /// Why rules cannot tell.
     pub fn unknown(&self) -> String {
         let groups = self.manager.status();
@@ -412,4 +419,33 @@ fn groups_are_spread_over_their_interval_on_whole_seconds() {
         .collect();
     assert!(slots.len() > 8, "{slots:?}");
     assert!(slots.iter().all(|slot| slot % 1000 == 0), "{slots:?}");
+}
+
+#[test]
+fn an_event_is_told_when_it_arrives() {
+    let stage = Stage::new(
+        "groups: [{name: g, rules: [{alert: A, expr: 'increase(xid[10m]) > 0'}, {alert: B, expr: 'xid > 0', for: 1m}]}]",
+    );
+    let series = r#"xid{gpu="3"}"#;
+    stage.set(series, 0, 0.0);
+    assert_eq!(stage.at(0), "");
+    assert_eq!(stage.event(series, 7_300, 1.0), None);
+    assert_eq!(stage.told(), "7: 3 fires since 7 until 247");
+    // Only the rule without a wait was evaluated.
+    assert_eq!(stage.alerts().matches("firing").count(), 1);
+    assert!(!stage.alerts().contains("pending"), "{}", stage.alerts());
+    assert!(stage.at(15).contains("pending"));
+}
+
+#[test]
+fn events_in_a_row_wait_for_a_second() {
+    let stage = Stage::new("groups: [{name: g, rules: [{alert: A, expr: 'xid > 0'}]}]");
+    let (one, two) = (r#"xid{gpu="1"}"#, r#"xid{gpu="2"}"#);
+    assert_eq!(stage.event(one, 5_000, 1.0), None);
+    assert_eq!(stage.told(), "5: 1 fires since 5 until 245");
+    assert_eq!(stage.event(two, 5_200, 1.0), Some(6_000));
+    assert_eq!(stage.told(), "");
+    assert_eq!(stage.manager.on_events(&[], 6_000), None);
+    assert_eq!(stage.told(), "6: 2 fires since 6 until 246");
+    assert_eq!(stage.manager.on_events(&[], 6_000), None);
 }

@@ -23,6 +23,7 @@ fn downtime_counts_neither_way() {
         now: 100 * minute,
         hold: 30 * minute,
         keep_firing: 0,
+        by_event: false,
     };
     let at = |active: Millis, down: Millis| {
         let before = Remembered {

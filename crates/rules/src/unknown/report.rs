@@ -147,6 +147,7 @@ impl Report {
             now,
             hold: PATIENCE * moment.interval,
             keep_firing: 0,
+            by_event: false,
         };
         let alerts = blind.iter().map(|blind| self.alert(blind, names, now));
         let holding: HashMap<Labels, Alert> = alerts.map(|alert| (alert.labels.clone(), alert)).collect();

@@ -12,7 +12,7 @@ const NAME_BYTES_MAX: usize = 128;
 
 /// A limit, and who met it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Culprit {
+pub(crate) struct Culprit {
     /// The setting with its value.
     pub limit: String,
     /// A sentence with numbers.
@@ -30,7 +30,7 @@ impl Culprit {
 }
 
 /// Why a series has too many labels, or too long ones; `None` when it is within the limits.
-pub(super) fn over_label_limits(labels: &Labels, limits: &Limits) -> Option<Culprit> {
+pub(crate) fn over_label_limits(labels: &Labels, limits: &Limits) -> Option<Culprit> {
     let over = |limit: u64, size: usize| limit != 0 && size as u64 > limit;
     let metric = cut(labels.name(), NAME_BYTES_MAX);
     if over(limits.labels, labels.len()) {

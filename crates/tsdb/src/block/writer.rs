@@ -92,6 +92,12 @@ impl BlockWriter {
         }
     }
 
+    /// Adds samples that are a chunk already, later than those before, to the series at hand.
+    pub fn encoded(&mut self, times: &[Millis], bytes: &[u8]) {
+        let number = self.columns.column(times);
+        self.push(number, bytes.to_vec());
+    }
+
     /// Adds a chunk of another block, later than those before, to the series at hand.
     pub fn chunk(&mut self, meta: ColumnMeta, encoded_times: &[u8], bytes: &[u8]) {
         let number = self.columns.copy(meta, encoded_times);

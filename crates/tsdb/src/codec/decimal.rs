@@ -12,6 +12,9 @@ pub(super) const POWERS: [f64; EXPONENT_MAX as usize + 1] = [1.0, 1e1, 1e2, 1e3,
 /// Integers above this are not all exact in a double.
 const INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
 
+/// Up to this, 2^51, a double plus three times it is between 2^52 and 2^53 where doubles are the integers.
+const ROUNDS_BY_ADDING: f64 = 2_251_799_813_685_248.0;
+
 /// Values as integers.
 #[derive(Debug)]
 pub struct Scaled {
@@ -88,7 +91,13 @@ const NEGATIVE_ZERO: u64 = 1 << 63;
 /// The integer that gives back this very value, where there is one.
 #[inline]
 fn scaled(value: f64, power: f64) -> Option<i64> {
-    let product = (value * power).round_ties_even();
+    let product = value * power;
+    if product.abs() <= ROUNDS_BY_ADDING {
+        // Adding a number whose last bit is 1 rounds to integers, ties to even, without a call into libm.
+        let rounded = (product + 3.0 * ROUNDS_BY_ADDING) - 3.0 * ROUNDS_BY_ADDING;
+        return ((rounded / power).to_bits() == value.to_bits()).then_some(rounded as i64);
+    }
+    let product = product.round_ties_even();
     // The cast is exact within the limit, and -0.0 fails by way of it.
     if product.abs() > INTEGER_MAX || product.is_nan() {
         return None;

@@ -23,6 +23,9 @@ use crate::times::{SPAN, span_start};
 /// A checkpoint is due after this much log a series: about what a series takes in the checkpoint.
 const LOG_BYTES_PER_SERIES: u64 = 300;
 
+/// A log of this size is quick to replay.
+const LAST_CHECKPOINT_BYTES: u64 = 8 << 20;
+
 /// What maintenance remembers from one call to the next.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
@@ -117,12 +120,16 @@ impl Inner {
                 shard.get(queue.slot()).map(|s| s.snapshot(start, end - 1, &mut pages))
             };
             if let Some(snapshot) = snapshot {
-                column.clear();
-                snapshot.read(start, end - 1, &mut scratch, &mut column);
-                if !column.is_empty() {
+                // Pages lie within one span, so a run of them is all of it or nothing.
+                let within = |times: &[Millis]| times.first() >= Some(&start) && times.last() < Some(&end);
+                if let Some((times, chunk)) = snapshot.chunk().filter(|c| within(c.0)) {
+                    writer.encoded(times, chunk);
+                } else {
+                    column.clear();
+                    snapshot.read(start, end - 1, &mut scratch, &mut column);
                     writer.samples(&column);
-                    writer.end_series(queue.labels.as_ref().expect("filtered above"))?;
                 }
+                writer.end_series(queue.labels.as_ref().expect("filtered above"))?;
             }
             queue.advance(self);
         }
@@ -145,11 +152,33 @@ impl Inner {
             Counters::add(&self.counters.disk_refusals, 1);
             return Ok(());
         }
+        self.write_checkpoint(memory)
+    }
+
+    fn write_checkpoint(&self, memory: &mut Memory) -> Result<(), BlocksError> {
+        let Some(wal) = self.wal.get() else { return Ok(()) };
+        let counters = wal.counters();
+        let (lost, bytes) = (
+            counters.lost.load(Ordering::Relaxed),
+            counters.bytes.load(Ordering::Relaxed),
+        );
         wal.checkpoint(|writer| self.head.write_checkpoint(writer))?;
         memory.checkpoint_due = false;
         memory.lost_seen = lost;
         memory.bytes_seen = bytes;
         Ok(())
+    }
+
+    /// Before the end: a checkpoint is read much quicker than the log that it stands for.
+    pub(super) fn last_checkpoint(&self, memory: &mut Memory) {
+        let Some(wal) = self.wal.get() else { return };
+        let bytes = wal.counters().bytes.load(Ordering::Relaxed) - memory.bytes_seen;
+        if bytes > LAST_CHECKPOINT_BYTES
+            && self.has_room()
+            && let Err(e) = self.write_checkpoint(memory)
+        {
+            tracing::warn!("metric store: no last checkpoint: {}", chain(&e));
+        }
     }
 
     fn compact(&self) -> Result<(), BlocksError> {

@@ -124,6 +124,14 @@ impl Head {
         done
     }
 
+    /// Puts a series where a checkpoint says it was: its labels are symbols of the shard, and nobody else has them.
+    pub fn restore_row(&self, number: usize, place: (u32, u32), hash: u64, labels: Box<[(u32, u32)]>) {
+        let mut shard = self.shard_mut(number);
+        let before = shard.len();
+        shard.insert_symbols(place.0, place.1, hash, labels);
+        self.count_series(shard.len() as i64 - before as i64);
+    }
+
     /// Says what of a batch can be taken; refusals are counted. Series do not change by it.
     #[must_use]
     pub fn judge<'a>(&self, time: Millis, batch: &'a Batch, windows: Windows) -> (Accepted<'a>, Appended) {
@@ -288,14 +296,25 @@ impl Head {
     /// Makes a batch visible, all at once; counts go to `done`. Gives the earliest sample that came late or
     /// behind the others.
     pub fn apply(&self, target: TargetId, time: Millis, batch: &Accepted<'_>, done: &mut Appended) -> Option<Millis> {
+        let alone = batch.shards().count_ones() <= 1;
+        let _several = (!alone).then(|| write(&self.visible));
+        let _steady = alone.then(|| self.steady());
+        self.apply_unseen(target, time, batch, done)
+    }
+
+    /// The same where nobody reads: during a replay.
+    pub fn apply_unseen(
+        &self,
+        target: TargetId,
+        time: Millis,
+        batch: &Accepted<'_>,
+        done: &mut Appended,
+    ) -> Option<Millis> {
         let place = if batch.samples.is_empty() {
             None
         } else {
             self.targets.get(target).and_then(|t| t.place(time))
         };
-        let alone = batch.shards().count_ones() <= 1;
-        let several = (!alone).then(|| write(&self.visible));
-        let steady = alone.then(|| self.steady());
         let (mut mint, mut maxt) = (Millis::MAX, Millis::MIN);
         let mut count = |taken: Option<Taken>, id, time: Millis| match taken {
             None => done.unknown.push(id),
@@ -337,7 +356,6 @@ impl Head {
                 count(taken, *id, *time);
             },
         );
-        drop((several, steady));
         for (id, exemplar) in &*batch.exemplars {
             if let Some(labels) = self.labels(*id) {
                 self.exemplars.push(&labels, exemplar);

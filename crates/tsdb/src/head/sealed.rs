@@ -182,6 +182,13 @@ impl Sealed {
         })
     }
 
+    /// The chunk of a run of whole pages; `None` for any other.
+    pub(super) fn chunk(&self) -> Option<&[u8]> {
+        (self.target != INLINE)
+            .then(|| self.data.strip_prefix(&[WHOLE_PAGES]))
+            .flatten()
+    }
+
     fn slot_end(&self) -> usize {
         let present = read_presence(&mut Cursor::new(&self.data)).unwrap_or_default();
         slots(present).last().map_or(0, |s| s + 1)

@@ -140,7 +140,7 @@ impl Series {
         if let Tail::Shared(shared) = &self.tail {
             let page = PageCache::new(targets).get(shared.target, shared.page, shared.end());
             let mut column = Column::default();
-            shared.decode(&page, &mut column);
+            shared.decode(&page, &mut Scratch::default(), &mut column);
             self.tail = Tail::Own(Box::new(column));
         }
     }

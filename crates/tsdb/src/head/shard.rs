@@ -104,11 +104,17 @@ impl Shard {
             };
             symbols.push((name, value));
         }
+        self.insert_symbols(slot, generation, hash, symbols.into());
+        true
+    }
+
+    /// The same for labels that are symbols already.
+    pub fn insert_symbols(&mut self, slot: u32, generation: u32, hash: u64, labels: Box<[(u32, u32)]>) {
         while self.slab.len() * SLAB <= slot as usize {
             self.grow_slab();
         }
         self.remove(slot);
-        let series = Series::new(hash, generation, symbols.into());
+        let series = Series::new(hash, generation, labels);
         self.postings.insert(slot, &series.labels);
         self.slab[slot as usize / SLAB][slot as usize % SLAB] = Some(series);
         let Self { table, slab, .. } = self;
@@ -118,7 +124,17 @@ impl Shard {
                 .map_or(0, |s| s.hash)
         };
         table.insert_unique(hash, slot, hash_of);
-        true
+    }
+
+    /// The texts of labels.
+    #[must_use]
+    pub fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    /// The number of a text, a new one if need be; `None` when symbols are full.
+    pub fn intern(&mut self, text: &str) -> Option<u32> {
+        self.symbols.intern(text)
     }
 
     fn grow_slab(&mut self) {

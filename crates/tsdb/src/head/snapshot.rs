@@ -78,7 +78,7 @@ impl Run {
         whole.clear();
         match self {
             Self::Own(column) => return clip(column, mint, maxt, into),
-            Self::Tail(tail, page) => tail.decode(page, whole),
+            Self::Tail(tail, page) => tail.decode(page, scratch, whole),
             Self::Sealed(sealed, page) => {
                 let decoded = sealed.decode(page, scratch, whole);
                 // Encoded in this process, or read from a checkpoint whose checksum was right.
@@ -97,6 +97,15 @@ impl Snapshot {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.late.is_empty()
+    }
+
+    /// The timestamps and the chunk, where all there is, is one run that has the form of a chunk on disk.
+    #[must_use]
+    pub fn chunk(&self) -> Option<(&[Millis], &[u8])> {
+        match (self.runs.as_slice(), self.late.is_empty()) {
+            ([Run::Sealed(sealed, page)], true) => Some((page, sealed.chunk()?)),
+            _ => None,
+        }
     }
 
     /// Adds the samples in `mint..=maxt` to `into`, in order of time; `into` must end before `mint`.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use collect::page::Page;
-use web::{Agent, MetricsPage};
+use exposition::Format;
+use model::{Family, Kind, SystemClock};
+use web::{Agent, EventLog, MetricsPage};
 
-use super::settings;
 use super::sources::{GPU_INVENTORY, Sources};
+use super::{events, own_metrics, settings};
 use crate::cli::AgentArgs;
 
 /// Where an agent listens unless told: dcgm-exporter's port.
@@ -25,8 +27,14 @@ pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
         let sources = Arc::clone(&sources);
         Box::new(move || sources.page(page))
     };
+    let log = Arc::new(EventLog::new(Arc::new(SystemClock)));
+    let _desk = events::Desk::of_agent(&sources.kernel(), Arc::clone(&log))?;
     let agent = Agent {
-        all: page(Page::All),
+        all: {
+            let (all, log) = (page(Page::All), Arc::clone(&log));
+            Box::new(move || all() + &own_page(&log))
+        },
+        events: log,
         sources: BTreeMap::from([("gpu", page(Page::Gpu)), ("node", page(Page::Node))]),
     };
     tracing::info!(
@@ -36,6 +44,19 @@ pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
     web::serve(listener, web::agent::router(Arc::new(agent)), super::asked_to_end())
         .await
         .context("the listener failed")
+}
+
+/// What the agent tells of its own process.
+fn own_page(log: &EventLog) -> String {
+    let mut families = own_metrics::families(env!("CARGO_PKG_VERSION"));
+    let mut streams = Family::new(
+        "watchfire_event_streams",
+        Kind::Gauge,
+        "Hubs that hold the stream of events open.",
+    );
+    streams.push(Vec::new(), log.listeners() as f64);
+    families.push(streams);
+    exposition::write_page(&families, Format::Text)
 }
 
 /// An agent keeps nothing but which GPUs there are, and that where systemd gives it a folder (`StateDirectory=`).

@@ -41,6 +41,7 @@ impl Bridge {
             annotations,
             ends_at: Some(ends_at),
             generator_url: generator.to_owned(),
+            urgent: alert.by_event,
             ..alerts::Alert::new(alert.labels.clone(), alert.fired_at.unwrap_or(alert.active_at))
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use exposition::Format;
-use model::{Appender, Clock, Labels, Millis, Queryable, SystemClock};
+use model::{Appender, Clock, Labels, Millis, SystemClock};
 use promql::{Engine, EngineOptions};
 use scrape::{Job, LocalTarget};
 use tokio::sync::Semaphore;
@@ -18,6 +18,8 @@ use web::{Hub, HubStatus};
 use super::alerting::Bridge;
 use super::data::{InForce, Shows};
 use super::demo::Demo;
+use super::drill;
+use super::events::Desk;
 use super::reload::Reloads;
 use super::settings::{Loaded, Settings};
 use super::sources::{self, GPU_INVENTORY, LOCAL_JOBS, Sources};
@@ -49,6 +51,8 @@ struct Parts {
     reloads: Reloads,
     in_force: InForce,
     own_metrics: OnceLock<Arc<dyn Fn() -> String + Send + Sync>>,
+    /// Routes and receivers in force, for drills.
+    alerting: Mutex<Option<config::alertmanager::Config>>,
 }
 
 /// Runs until asked to end.
@@ -76,7 +80,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
     )
     .context("cannot start the alert manager")?;
     let engine = Arc::new(Engine::new(
-        Arc::clone(&db) as Arc<dyn Queryable>,
+        store::with_aliases(&db)?,
         engine_options(&settings, &loaded),
     ));
     let bridge = Bridge {
@@ -100,6 +104,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         reloads: Reloads::begun(clock.now()),
         in_force: InForce::default(),
         own_metrics: OnceLock::new(),
+        alerting: Mutex::default(),
     });
     let hub = Arc::new(page_parts(&parts, &loaded, engine, &db, clock, demo.is_some()));
 
@@ -129,16 +134,24 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
     }
     hub.data.otlp.set_options(super::data::otlp_options(&loaded));
     parts.apply(loaded).await?;
+    let desk = Desk::of_hub(parts.targets.clone(), Arc::clone(&parts.rules))?;
+    for machine in &parts.machines {
+        desk.listen(&machine.sources.kernel(), |page| (machine.labels)(page));
+    }
+    let streams = tokio::spawn(scrape::events::follow(parts.targets.clone(), desk.on_events()));
     tokio::spawn(reload_at_hangup(Arc::clone(&hub)));
     let workers = [
         repeat("rules", Arc::clone(&stopping), rules_turn(Arc::clone(&parts)))?,
         repeat("store", Arc::clone(&stopping), maintenance_turn(Arc::clone(&db)))?,
     ];
+    let _ = hub.drills.set(drill_desk(&parts, &hub, appender));
     hub.ready.store(true, Ordering::Release);
     tracing::info!("ready");
 
     let served = serving.await.context("the server's task ended early")?;
     stopping.store(true, Ordering::Release);
+    streams.abort();
+    drop(desk);
     parts.targets.stop().await;
     for worker in workers {
         // A panic in it was reported when it happened.
@@ -215,6 +228,7 @@ impl Parts {
         self.alerts
             .reload(&loaded.alerting)
             .context("cannot use the alerting configuration")?;
+        *self.alerting.lock().unwrap_or_else(PoisonError::into_inner) = Some(loaded.alerting.clone());
         self.targets
             .apply(loaded.jobs, locals)
             .await
@@ -323,7 +337,23 @@ fn page_parts(
                 .unwrap_or(web::hub::QUERIES_AT_ONCE)
                 .max(1),
         )),
+        drills: OnceLock::new(),
     }
+}
+
+/// Who runs drills: with the rules, routes and receivers in force, beside the real ones and never through them.
+fn drill_desk(parts: &Arc<Parts>, hub: &Hub, appender: Arc<dyn Appender>) -> Arc<dyn web::drill::Drills> {
+    let of = Arc::clone(parts);
+    Arc::new(drill::Desk::new(drill::Surroundings {
+        rules: Arc::clone(&parts.rules),
+        alerts: parts.alerts.clone(),
+        engine: Arc::clone(&hub.engine),
+        appender,
+        alerting: Box::new(move || of.alerting.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+        data: parts.settings.data.clone(),
+        external_url: parts.settings.external_url(),
+        runtime: tokio::runtime::Handle::current(),
+    }))
 }
 
 /// The page of this hub's own metrics; the hub scrapes it like any other.

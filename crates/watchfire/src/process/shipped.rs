@@ -6,11 +6,40 @@ use std::sync::Arc;
 use rules::LoadedGroup;
 
 /// Name and text of each file of `data/rules/`.
-pub const RULE_FILES: [(&str, &str); 4] = [
+pub const RULE_FILES: [(&str, &str); 7] = [
     ("gpu.yml", include_str!("../../../../data/rules/gpu.yml")),
     ("host.yml", include_str!("../../../../data/rules/host.yml")),
+    ("disks.yml", include_str!("../../../../data/rules/disks.yml")),
+    ("chassis.yml", include_str!("../../../../data/rules/chassis.yml")),
+    ("containers.yml", include_str!("../../../../data/rules/containers.yml")),
     ("serving.yml", include_str!("../../../../data/rules/serving.yml")),
     ("watchfire.yml", include_str!("../../../../data/rules/watchfire.yml")),
+];
+
+/// How the alerts of each file are drilled.
+pub const DRILL_FILES: [(&str, &str); 7] = [
+    ("gpu_drill.yml", include_str!("../../../../data/rules/gpu_drill.yml")),
+    ("host_drill.yml", include_str!("../../../../data/rules/host_drill.yml")),
+    (
+        "disks_drill.yml",
+        include_str!("../../../../data/rules/disks_drill.yml"),
+    ),
+    (
+        "chassis_drill.yml",
+        include_str!("../../../../data/rules/chassis_drill.yml"),
+    ),
+    (
+        "containers_drill.yml",
+        include_str!("../../../../data/rules/containers_drill.yml"),
+    ),
+    (
+        "serving_drill.yml",
+        include_str!("../../../../data/rules/serving_drill.yml"),
+    ),
+    (
+        "watchfire_drill.yml",
+        include_str!("../../../../data/rules/watchfire_drill.yml"),
+    ),
 ];
 
 /// The groups of every shipped file; `folder/NAME`, where it exists, stands in for the shipped one.

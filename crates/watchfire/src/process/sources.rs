@@ -76,6 +76,11 @@ impl Sources {
         Self::start(&paths(args), &host_name(), &clock, inventory, None)
     }
 
+    /// The counters of the kernel's and the driver's events.
+    pub fn kernel(&self) -> Arc<Kernel> {
+        Arc::clone(&self.machine.kernel)
+    }
+
     /// One page in the text format.
     pub fn page(&self, page: Page) -> String {
         exposition::write_page(&self.machine.runner.collect(page), Format::Text)
