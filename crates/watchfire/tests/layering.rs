@@ -8,7 +8,7 @@ const ROWS: &[&[&str]] = &[
     &["watchfire"],
     &["web", "tui"],
     &["scrape", "rules", "prove", "alerts", "remote"],
-    &["tsdb", "logdb", "blocks"],
+    &["tsdb", "logdb", "blocks", "aliases"],
     &["collect", "nvml", "tail", "sim"],
     &["promql", "logql", "template", "exposition", "config"],
     &["model"],

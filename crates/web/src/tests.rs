@@ -4,3 +4,4 @@ mod api;
 mod corpus;
 mod http;
 mod stage;
+mod ways;

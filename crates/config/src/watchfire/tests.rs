@@ -73,3 +73,15 @@ fn nonsense_is_refused() {
     refused("external_url: nowhere", "unsupported scheme");
     refused("prometheus: ./not-there.yml", "not-there.yml");
 }
+
+#[test]
+fn a_file_of_prometheus_keeps_its_own_minute() {
+    let path = std::env::temp_dir().join(format!("watchfire-minute-{}.yml", std::process::id()));
+    std::fs::write(&path, "scrape_configs: [{job_name: a}]\n").expect("a file");
+    let mut config = Config::default();
+    let used = config.use_prometheus(&path);
+    std::fs::remove_file(&path).expect("it was there");
+    used.expect("valid");
+    assert_eq!(config.prometheus.scrape_configs[0].scrape_interval, 60_000);
+    assert_eq!(config.prometheus.global.evaluation_interval, 60_000);
+}

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use exposition::Format;
-use model::{Appender, Clock, Labels, Millis, QueryEngine, Queryable, SystemClock};
+use model::{Appender, Clock, Labels, Millis, QueryEngine, SystemClock};
 use promql::{CachedEngine, Engine, EngineOptions};
 use scrape::{Job, LocalTarget};
 use tokio::sync::Semaphore;
@@ -81,10 +81,8 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         },
     )
     .context("cannot start the alert manager")?;
-    let engine = Arc::new(Engine::new(
-        Arc::clone(&db) as Arc<dyn Queryable>,
-        engine_options(&settings, &loaded),
-    ));
+    let history = store::with_aliases(&db)?;
+    let engine = Arc::new(Engine::new(Arc::clone(&history), engine_options(&settings, &loaded)));
     let bridge = Bridge {
         alerts: alerts.clone(),
         external_url: settings.external_url(),
@@ -98,8 +96,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
     let targets = scrape::Manager::new(Arc::clone(&appender), Arc::clone(&clock));
     let machines = machines(&settings, demo.as_ref())?;
     let cache_bytes = usize::try_from(settings.config.limits.result_cache).unwrap_or(usize::MAX);
-    let cache = (!settings.store.no_result_cache)
-        .then(|| CachedEngine::new((*engine).clone(), Arc::clone(&db) as Arc<dyn Queryable>, cache_bytes));
+    let cache = (!settings.store.no_result_cache).then(|| CachedEngine::new((*engine).clone(), history, cache_bytes));
     let engine: Arc<dyn QueryEngine> = match &cache {
         Some(cache) => Arc::new(cache.clone()),
         None => engine,

@@ -183,6 +183,15 @@ fn relabel() -> Vec<config::relabel::RelabelConfig> {
 
 impl Stage {
     pub async fn new() -> Self {
+        Self::with_admin(true).await
+    }
+
+    /// A hub whose store nobody may administrate over HTTP.
+    pub async fn without_admin() -> Self {
+        Self::with_admin(false).await
+    }
+
+    async fn with_admin(is_admin: bool) -> Self {
         let store = Arc::new(MemStore::new());
         for (series, value) in SERIES {
             let labels = parse_metric(series).expect("a series");
@@ -200,7 +209,10 @@ impl Stage {
         let folder = tempfile::tempdir().expect("a folder");
         let db = Arc::new(tsdb::Db::open(tsdb::Options::new(folder.path().join("db"))).expect("a store"));
         db.wait_ready().expect("an empty log");
-        let data = data(&db, &store);
+        let mut data = data(&db, &store);
+        if !is_admin {
+            data.admin = None;
+        }
         // What is scraped goes elsewhere: queries find the example's series alone.
         let targets = scrape::Manager::new(Arc::new(MemStore::new()), Arc::clone(&clock));
         let local = LocalTarget {
