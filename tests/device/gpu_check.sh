@@ -5,10 +5,11 @@
 # Needs the binary, nvidia-smi and python3; with torch and CUDA the load is run too, else that part says SKIPPED.
 # Closes with "N passed, M failed"; exit code 1 if anything failed. Takes about two minutes.
 #
-# NOT YET RUN ON A REAL GPU, nor yet against the simulator: read its first results as a test of the script too.
+# NOT YET RUN ON A REAL GPU. self_test.sh has run the comparisons against the simulator and a fake nvidia-smi; the torch
+# load has run nowhere. Read its first results as a test of the script too.
 set -uo pipefail
-cd "$(dirname "$0")/../.."
-watchfire=${1:-target/release/watchfire}
+here=$(cd "$(dirname "$0")" && pwd)
+watchfire=${1:-$here/../../target/release/watchfire}
 command -v nvidia-smi >/dev/null || { echo "SKIPPED: no nvidia-smi"; exit 0; }
 [ -x "$watchfire" ] || { echo "no binary: $watchfire" >&2; exit 2; }
-exec python3 tests/device/gpu_check.py "$watchfire"
+exec python3 "$here/gpu_check.py" "$watchfire"
