@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The vendor's Python client finds MIG instances in the simulator; then runs gpu_check.sh it with a fake
+# The vendor's Python client finds MIG instances in the simulator; then gpu_check.sh runs with a fake
 # nvidia-smi, which reads by that client too: its comparisons with our page must hold, and must be able to fail.
 # Usage: tests/device/self_test.sh WATCHFIRE LIBSIM (absolute paths). Not covered here: the torch load.
 set -euo pipefail
