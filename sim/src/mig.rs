@@ -176,7 +176,7 @@ impl Ids {
 }
 
 /// A name of its own, made of the board's.
-fn uuid(board: &str, gpu_instance: u32, compute_instance: u32) -> String {
+pub(crate) fn uuid(board: &str, gpu_instance: u32, compute_instance: u32) -> String {
     let board = board.strip_prefix("GPU-").unwrap_or(board);
     let (head, rest) = board.split_once('-').unwrap_or(("0", board));
     let head = u32::from_str_radix(head, 16).unwrap_or(0);
