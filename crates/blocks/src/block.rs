@@ -157,7 +157,9 @@ fn measure(vfs: &dyn Vfs, dir: &Path, prefix: &str, into: &mut BTreeMap<String, 
     Ok(())
 }
 
-fn fresh_ulid(time: Millis) -> String {
+/// A name for a block that begins at `time`.
+#[must_use]
+pub fn fresh_ulid(time: Millis) -> String {
     // The standard library seeds each of these anew; a name needs no better chance than that.
     let random = || u128::from(RandomState::new().build_hasher().finish());
     Ulid::from_parts(u64::try_from(time).unwrap_or(0), random() << 64 | random()).to_string()

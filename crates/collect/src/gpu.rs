@@ -64,14 +64,8 @@ pub struct Options {
     pub library: Option<PathBuf>,
     /// The label `Hostname`.
     pub hostname: String,
-    /// Which metrics are shown.
-    pub selection: Selection,
-    /// What the host's name is called on the lines of DCGM.
-    pub host_label: HostLabel,
-    /// The program that is asked where the library cannot be loaded; `None` for nobody.
-    pub nvidia_smi: Option<PathBuf>,
-    /// Processes of one GPU that have lines of their own.
-    pub processes_max: usize,
+    /// What is shown, and how.
+    pub shown: Shown,
     /// How long a GPU may take to answer; the collector as a whole takes a second longer at most.
     pub deadline: Duration,
     /// How often the clock-event reasons are looked at between collections.
@@ -92,6 +86,35 @@ pub const DEADLINE: Duration = Duration::from_secs(3);
 
 /// How often the reasons are looked at by default.
 pub const TICK: Duration = Duration::from_secs(1);
+
+/// What the GPU page shows, and how.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    /// The metrics.
+    pub selection: Selection,
+    /// What the host's name is called on the lines of DCGM.
+    pub host_label: HostLabel,
+    /// The program that is asked where the library cannot be loaded; `None` for nobody.
+    pub nvidia_smi: Option<PathBuf>,
+    /// Processes of one GPU that have lines of their own.
+    pub processes_max: usize,
+}
+
+impl Shown {
+    /// The usual fields under the names up to 4.8, from NVML alone.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Data`]; the table is tested.
+    pub fn usual() -> Result<Self, Error> {
+        Ok(Self {
+            selection: Selection::usual(&FieldTable::new(FIELDS)?, Names::default()),
+            host_label: HostLabel::default(),
+            nvidia_smi: None,
+            processes_max: PROCESSES_MAX,
+        })
+    }
+}
 
 /// A capture of what `nvidia-smi` said, and how it is to be shown.
 pub struct CaptureOptions<'a> {

@@ -25,7 +25,7 @@ use model::{Family, Kind, Millis};
 use crate::page::Page;
 use crate::{Collector, Error, Readings, State, Worker};
 
-pub use catalog::{Side, XidCatalog, XidEntry, XidSeverity};
+pub use catalog::{Side, XidCatalog, XidEntry, XidSeverity, XidViews};
 pub use classifier::{Classifier, PATTERNS};
 pub use event::Event;
 pub use pci::PciAddress;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::{Clock, Family};
 
-use crate::gpu::{self, FIELDS, FieldTable, HostLabel, Names, Selection};
+use crate::gpu;
 use crate::kernel::{self, Classifier, Kernel, PATTERNS, XidCatalog, XidCounts};
 use crate::page::Page;
 use crate::{Error, Paths, Runner, State, node};
@@ -20,6 +20,21 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// Starts the collectors of the machine at `paths` with the usual GPU page.
+    ///
+    /// # Errors
+    ///
+    /// As [`Machine::start_with`].
+    pub fn start(
+        paths: &Paths,
+        hostname: &str,
+        labels: Vec<(&'static str, String)>,
+        clock: &Arc<dyn Clock>,
+        inventory: Option<&Path>,
+    ) -> Result<Self, Error> {
+        Self::start_with(paths, hostname, labels, clock, inventory, gpu::Shown::usual()?)
+    }
+
     /// Starts the collectors of the machine at `paths` with the tables that come with the program.
     ///
     /// `hostname` is the label `Hostname` of the GPU page; `labels` stand on every line (`simulated="true"`).
@@ -29,12 +44,13 @@ impl Machine {
     /// # Errors
     ///
     /// [`Error::Thread`]; the tables are tested.
-    pub fn start(
+    pub fn start_with(
         paths: &Paths,
         hostname: &str,
         labels: Vec<(&'static str, String)>,
         clock: &Arc<dyn Clock>,
         inventory: Option<&Path>,
+        shown: gpu::Shown,
     ) -> Result<Self, Error> {
         let catalog = XidCatalog::embedded()?;
         let xids = XidCounts::new(&catalog);
@@ -42,10 +58,7 @@ impl Machine {
         let options = gpu::Options {
             library: paths.nvml_library.clone(),
             hostname: hostname.to_owned(),
-            selection: Selection::usual(&FieldTable::new(FIELDS)?, Names::default()),
-            host_label: HostLabel::default(),
-            nvidia_smi: None,
-            processes_max: gpu::PROCESSES_MAX,
+            shown,
             deadline: gpu::DEADLINE,
             tick: gpu::TICK,
             clock: Arc::clone(clock),

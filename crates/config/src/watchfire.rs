@@ -17,7 +17,7 @@ use crate::yaml::{Decode, Duration, Fields, Node, Result, parse};
 
 mod collect;
 
-pub use collect::{Collect, Collector, GpuConfig, GpuNames, Paths};
+pub use collect::{Collect, Collector, GpuConfig, GpuNames, HostnameLabel, Paths};
 
 /// The whole file, defaults resolved.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +28,8 @@ pub struct Config {
     pub data_dir: Option<PathBuf>,
     /// Whether a listener off loopback may go without authentication.
     pub insecure: bool,
+    /// Whether samples may be deleted and snapshots taken over HTTP.
+    pub admin_api: bool,
     /// How others reach this hub: stands in messages. `None` for the listener's address.
     pub external_url: Option<Url>,
     /// Whether the exporters' own ports are opened too.
@@ -124,6 +126,7 @@ impl Default for Config {
             listen: None,
             data_dir: None,
             insecure: false,
+            admin_api: false,
             external_url: None,
             compat_ports: false,
             retention: Retention::default(),
@@ -186,6 +189,9 @@ impl Config {
         let placed = |fault| Error::at(path, text, &fault);
         let root = parse(text).map_err(placed)?;
         let mut config = Self::own_keys(&root).map_err(placed)?;
+        if let Some(file) = &mut config.gpu.counters_file {
+            *file = folder.join(&file);
+        }
         folder.clone_into(&mut config.prometheus_folder);
         folder.clone_into(&mut config.alertmanager_folder);
         let mut fields = root.fields().map_err(placed)?;
@@ -242,6 +248,7 @@ impl Config {
             listen: fields.part("listen").map(listen).transpose()?,
             data_dir: fields.get::<String>("data_dir")?.map(PathBuf::from),
             insecure: fields.or_empty("insecure")?,
+            admin_api: fields.or_empty("admin_api")?,
             external_url: external_url(&mut fields)?,
             compat_ports: fields.or_empty("compat_ports")?,
             retention: retention(fields.part("retention"))?,

@@ -112,6 +112,9 @@ pub struct StoreArgs {
     /// Compute every query anew, for benchmarks.
     #[arg(long)]
     pub no_result_cache: bool,
+    /// Allow samples to be deleted and snapshots to be taken over HTTP.
+    #[arg(long)]
+    pub admin_api: bool,
 }
 
 /// Where the machine's facts are read from: fakes and containers use the same code as a host.
@@ -189,9 +192,15 @@ pub enum Source {
 pub struct CollectArgs {
     /// The collector.
     pub source: Source,
-    /// Read a capture in place of the machine; `-` is standard input.
+    /// Read a capture in place of the machine: kernel lines, or what nvidia-smi printed; `-` is standard input.
     #[arg(long, value_name = "FILE")]
     pub from: Option<PathBuf>,
+    /// Which moment of a GPU capture that holds several (`idle`, `load`); the last by default.
+    #[arg(long, value_name = "WORD", requires = "from")]
+    pub moment: Option<String>,
+    /// The configuration file: what it says of the GPU page (`gpu:`) counts here too.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Print the families as JSON; kernel events always are.
     #[arg(long)]
     pub json: bool,

@@ -2,13 +2,15 @@
 
 mod agent;
 mod alerting;
+mod data;
 mod demo;
 mod drill;
 mod events;
+pub mod gpu_page;
 mod hub;
 mod own_metrics;
 mod reload;
-mod settings;
+pub mod settings;
 pub mod shipped;
 pub mod sources;
 mod store;

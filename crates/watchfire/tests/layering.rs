@@ -54,6 +54,7 @@ const HOMES: &[(&str, &[&str])] = &[
             "watchfire",
         ],
     ),
+    ("quick-xml", &["collect"]),
     ("serde-saphyr", &["config", "collect", "sim"]),
     ("tokio", &["watchfire", "web", "scrape", "alerts", "remote", "tail"]),
     ("reqwest", &["watchfire", "scrape", "alerts", "remote"]),

@@ -14,6 +14,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::agent::MetricsPage;
+use crate::data::Data;
 use crate::error::ApiError;
 use crate::queries::Queries;
 use crate::serve::Site;
@@ -50,6 +51,8 @@ pub type Reload = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 pub struct Hub {
     /// Answers queries.
     pub engine: Arc<dyn QueryEngine>,
+    /// The store, and the ways in and out of it.
+    pub data: Data,
     /// The targets.
     pub targets: scrape::Manager,
     /// The rules.
@@ -101,7 +104,10 @@ impl Hub {
 /// The routes of a hub, which goes by its external address too.
 pub fn router(hub: Arc<Hub>) -> Site {
     use api::alertmanager::{alerts as v2_alerts, silences, status as v2};
-    use api::{alerts, deliveries, drill, queries, query, rules, series, status, targets};
+    use api::{
+        admin, alerts, deliveries, drill, exemplars, federate, push, queries, query, read, rules, series, status,
+        targets,
+    };
     let ready = Arc::clone(&hub);
     let own = Arc::clone(&hub);
     let reload = Arc::clone(&hub);
@@ -110,7 +116,14 @@ pub fn router(hub: Arc<Hub>) -> Site {
         .route("/api/v1/query", get(query::instant).post(query::instant))
         .route("/api/v1/query_range", get(query::range).post(query::range))
         .route("/api/v1/format_query", get(query::format).post(query::format))
-        .route("/api/v1/query_exemplars", get(query::exemplars).post(query::exemplars))
+        .route(
+            "/api/v1/query_exemplars",
+            get(exemplars::exemplars).post(exemplars::exemplars),
+        )
+        .route("/api/v1/write", post(push::write))
+        .route("/api/v1/otlp/v1/metrics", post(push::otlp))
+        .route("/api/v1/read", post(read::read))
+        .route("/federate", get(federate::federate))
         .route("/api/v1/series", get(series::series).post(series::series))
         .route("/api/v1/labels", get(series::labels).post(series::labels))
         .route("/api/v1/label/{name}/values", get(series::values))
@@ -118,11 +131,32 @@ pub fn router(hub: Arc<Hub>) -> Site {
         .route("/api/v1/alerts", get(rules::alerts))
         .route("/api/v1/targets", get(targets::targets))
         .route("/api/v1/targets/metadata", get(targets::of_targets))
+        .route("/api/v1/targets/relabel_steps", get(targets::relabel_steps))
         .route("/api/v1/scrape_pools", get(targets::scrape_pools))
+        .route("/api/v1/scrape_pools/config", get(targets::pool_config))
         .route("/api/v1/metadata", get(targets::metadata))
         .route("/api/v1/status/buildinfo", get(status::build_info))
         .route("/api/v1/status/runtimeinfo", get(status::runtime_info))
         .route("/api/v1/status/walreplay", get(status::replay))
+        .route("/api/v1/status/config", get(status::config))
+        .route("/api/v1/status/flags", get(status::flags))
+        .route("/api/v1/status/tsdb", get(status::tsdb))
+        .route("/api/v1/status/tsdb/blocks", get(status::blocks))
+        .route("/api/v1/status/self_metrics", get(status::self_metrics))
+        .route("/api/v1/features", get(status::features))
+        .route("/api/v1/notifications", get(status::notifications))
+        .route(
+            "/api/v1/admin/tsdb/delete_series",
+            post(admin::delete_series).put(admin::delete_series),
+        )
+        .route(
+            "/api/v1/admin/tsdb/clean_tombstones",
+            post(admin::clean_tombstones).put(admin::clean_tombstones),
+        )
+        .route(
+            "/api/v1/admin/tsdb/snapshot",
+            post(admin::snapshot).put(admin::snapshot),
+        )
         .route("/api/v1/alertmanagers", get(status::alertmanagers))
         .route("/api/watchfire/v1/status", get(status::status))
         .route("/api/watchfire/v1/queries", get(queries::list))

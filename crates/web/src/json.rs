@@ -179,7 +179,7 @@ fn put_native(out: &mut String, time: Millis, histogram: &Histogram) {
 }
 
 /// Seconds with up to three decimals.
-fn put_time(out: &mut String, time: Millis) {
+pub fn put_time(out: &mut String, time: Millis) {
     let sign = if time < 0 { "-" } else { "" };
     let (seconds, millis) = (time.unsigned_abs() / 1000, time.unsigned_abs() % 1000);
     let _ = write!(out, "{sign}{seconds}");
@@ -190,7 +190,7 @@ fn put_time(out: &mut String, time: Millis) {
 }
 
 /// Plain decimals, an exponent for the very small and the very large.
-fn put_float(out: &mut String, value: f64) {
+pub fn put_float(out: &mut String, value: f64) {
     let size = value.abs();
     if value.is_finite() && value != 0.0 && !(1e-6..1e21).contains(&size) {
         let text = format!("{value:e}");

@@ -7,6 +7,7 @@
 
 pub mod agent;
 mod api;
+pub mod data;
 pub mod drill;
 mod error;
 pub mod events;
@@ -18,8 +19,10 @@ mod params;
 pub mod queries;
 mod serve;
 mod work;
+pub mod yaml;
 
 pub use agent::{Agent, MetricsPage};
+pub use data::Data;
 pub use events::EventLog;
 pub use hub::{Hub, HubStatus};
 pub use serve::{ListenError, Site, listen, serve};

@@ -32,12 +32,12 @@ impl GpuCollector {
     pub(super) fn new(paths: &Paths, options: Options) -> Result<Self, Error> {
         let boot_id = paths.proc("sys/kernel/random/boot_id");
         let boot_id = Reader::default().word(&boot_id).unwrap_or_default().to_owned();
-        let words = options.selection.words();
-        let smi = match options.nvidia_smi {
+        let words = options.shown.selection.words();
+        let smi = match options.shown.nvidia_smi {
             Some(program) => Some(run::Runner::new(program, Dialect::embedded()?)),
             None => None,
         };
-        let tenants = Tenants::new(paths, options.processes_max);
+        let tenants = Tenants::new(paths, options.shown.processes_max);
         let xids = Xids {
             counts: options.xids.clone(),
             catalog: options.catalog,
@@ -47,8 +47,8 @@ impl GpuCollector {
             smi,
             bus: Bus::new(paths),
             page: PageMaker::new(
-                options.selection,
-                options.host_label,
+                options.shown.selection,
+                options.shown.host_label,
                 options.hostname,
                 Some(xids),
                 Some(tenants),

@@ -61,7 +61,10 @@ fn nonsense_is_refused() {
     refused("listen: here", "is not an address to listen on");
     refused("retention: {metrics: {size: 20}}", "unknown unit");
     refused("retention: {metrics: {time: 0s}}", "time must be above 0");
-    refused("gpu: {names: dcgm-5}", "write dcgm-4.8 or dcgm-4.9");
+    refused("gpu: {names: dcgm-5}", "write dcgm-4.8, dcgm-4.9 or both");
+    refused("gpu: {hostname_label: host}", "write Hostname or hostname");
+    refused("gpu: {processes: 5000}", "at most 1000");
+    refused("gpu: {counter_file: x}", "counters_file");
     refused("limits: {series: 0}", "series must be above 0");
     refused("external_url: nowhere", "unsupported scheme");
     refused("prometheus: ./not-there.yml", "not-there.yml");

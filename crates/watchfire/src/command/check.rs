@@ -8,6 +8,7 @@ use serde_json::json;
 use super::{Outcome, input, output};
 use crate::cli::{CheckArgs, CheckKind};
 use crate::failure::Hinted;
+use crate::process::gpu_page;
 
 /// What is to be said of one file.
 #[derive(Debug, Default)]
@@ -104,10 +105,32 @@ fn judge(args: &CheckArgs, file: &Path) -> anyhow::Result<Verdict> {
     Ok(match args.kind {
         CheckKind::Rules => rule_file(&name, &text),
         CheckKind::Prometheus => prometheus(&name, &text, &folder),
-        CheckKind::Config => Verdict::of(config::watchfire::Config::parse(&name, &text, &folder).map(drop)),
+        CheckKind::Config => own_config(&name, &text, &folder),
         CheckKind::Alertmanager => Verdict::of(config::alertmanager::Config::parse(&name, &text).map(drop)),
         CheckKind::Metrics => unreachable!("BUG: pages are judged as bytes above"),
     })
+}
+
+/// Our own file, and the counter list that it names.
+fn own_config(name: &str, text: &str, folder: &Path) -> Verdict {
+    let config = match config::watchfire::Config::parse(name, text, folder) {
+        Ok(config) => config,
+        Err(error) => return Verdict::of(Err::<(), _>(error)),
+    };
+    let list = config.gpu.counters_file.as_deref();
+    if let Some(list) = list.filter(|list| !list.exists()) {
+        return Verdict {
+            remarks: vec![format!("gpu.counters_file: {} is not there", list.display())],
+            ..Verdict::default()
+        };
+    }
+    match gpu_page::selection(&config.gpu) {
+        Ok(selection) => Verdict {
+            remarks: selection.remarks,
+            ..Verdict::default()
+        },
+        Err(error) => Verdict::rejected(format!("{error:#}")),
+    }
 }
 
 fn metrics(name: &str, page: &[u8], openmetrics: bool) -> Verdict {

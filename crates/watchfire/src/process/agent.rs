@@ -22,7 +22,7 @@ pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
     let config = settings::own_config(args.serve.config.as_deref())?;
     let address = settings::address(args.serve.listen, &config, DEFAULT_LISTEN)?;
     let listener = web::listen(address, args.serve.insecure || config.insecure).await?;
-    let sources = Sources::of_here(&args.paths, inventory().as_deref())?;
+    let sources = Sources::of_here(&args.paths, inventory().as_deref(), &config.gpu)?;
     let page = |page: Page| -> MetricsPage {
         let sources = Arc::clone(&sources);
         Box::new(move || sources.page(page))

@@ -127,6 +127,7 @@ impl Demo {
             &time,
             Some(&folder.join(GPU_INVENTORY)),
             Some(booted),
+            collect::gpu::Shown::usual()?,
         )?;
         Ok(Self {
             scenario,

@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use web::{Hub, HubStatus};
 
 use super::alerting::Bridge;
+use super::data::{InForce, Shows};
 use super::demo::Demo;
 use super::drill;
 use super::events::Desk;
@@ -48,6 +49,7 @@ struct Parts {
     alerts: alerts::Manager,
     machines: Vec<LocalMachine>,
     reloads: Reloads,
+    in_force: InForce,
     own_metrics: OnceLock<Arc<dyn Fn() -> String + Send + Sync>>,
     /// Results of refreshing range queries; absent where every query is computed anew.
     cache: Option<CachedEngine>,
@@ -95,9 +97,9 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
     ));
     let targets = scrape::Manager::new(Arc::clone(&appender), Arc::clone(&clock));
     let machines = machines(&settings, demo.as_ref())?;
-    let cache_bytes = usize::try_from(settings.config.limits.result_cache).unwrap_or(usize::MAX);
-    let cache = (!settings.store.no_result_cache)
-        .then(|| CachedEngine::new((*engine).clone(), Arc::clone(&db) as Arc<dyn Queryable>, cache_bytes));
+    let cache = settings
+        .result_cache()
+        .map(|bytes| CachedEngine::new((*engine).clone(), Arc::clone(&db) as Arc<dyn Queryable>, bytes));
     let engine: Arc<dyn QueryEngine> = match &cache {
         Some(cache) => Arc::new(cache.clone()),
         None => engine,
@@ -110,6 +112,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         alerts,
         machines,
         reloads: Reloads::begun(clock.now()),
+        in_force: InForce::default(),
         own_metrics: OnceLock::new(),
         alerting: Mutex::default(),
     });
@@ -139,6 +142,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
     if let Some(demo) = demo {
         demo.play()?;
     }
+    hub.data.otlp.set_options(super::data::otlp_options(&loaded));
     parts.apply(loaded).await?;
     let desk = Desk::of_hub(parts.targets.clone(), Arc::clone(&parts.rules))?;
     for machine in &parts.machines {
@@ -211,7 +215,7 @@ fn machines(settings: &Settings, demo: Option<&Arc<Demo>>) -> anyhow::Result<Vec
     if let Some(paths) = &settings.paths {
         let host = sources::host_name();
         out.push(LocalMachine {
-            sources: Sources::of_here(paths, Some(&settings.data.join(GPU_INVENTORY)))?,
+            sources: Sources::of_here(paths, Some(&settings.data.join(GPU_INVENTORY)), &settings.config.gpu)?,
             labels: Box::new(move |job| Labels::from_pairs([("job", job), ("instance", &host)])),
             interval: None,
         });
@@ -231,6 +235,7 @@ impl Parts {
     /// Puts a configuration in force, everywhere or nowhere.
     async fn apply(&self, loaded: Loaded) -> anyhow::Result<()> {
         let locals = self.local_targets(&loaded);
+        let shown = InForce::shown(&loaded);
         // The one part that can refuse comes first.
         self.alerts
             .reload(&loaded.alerting)
@@ -241,6 +246,7 @@ impl Parts {
             .await
             .context("cannot use the scrape configuration")?;
         self.rules.apply(&loaded.groups, loaded.rule_options, SystemClock.now());
+        self.in_force.set(shown);
         Ok(())
     }
 
@@ -283,6 +289,16 @@ impl Parts {
     }
 }
 
+impl Shows for Parts {
+    fn in_force(&self) -> &InForce {
+        &self.in_force
+    }
+
+    fn reloads(&self) -> &Reloads {
+        &self.reloads
+    }
+}
+
 fn page_parts(
     parts: &Arc<Parts>,
     loaded: &Loaded,
@@ -301,6 +317,7 @@ fn page_parts(
     let external = parts.settings.external_url();
     Hub {
         engine,
+        data: super::data::data(db, &parts.settings, Arc::downgrade(parts)),
         targets: parts.targets.clone(),
         rules: Arc::clone(&parts.rules),
         alerts: parts.alerts.clone(),

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use collect::gpu::Shown;
 use collect::kernel::{Classifier, Kernel, PATTERNS};
 use collect::page::Page;
 use collect::{Machine, Paths, State};
+use config::watchfire::GpuConfig;
 use exposition::Format;
 use model::{Clock, Family, Millis, SystemClock};
 use tail::Stop;
 use tail::kmsg::{Boot, Item, Kmsg, Start};
 
+use super::gpu_page;
 use crate::cli::PathArgs;
 
 /// The local jobs: name, page, path on an agent.
@@ -58,9 +61,10 @@ impl Sources {
         clock: &Arc<dyn Clock>,
         inventory: Option<&Path>,
         booted: Option<Millis>,
+        shown: Shown,
     ) -> anyhow::Result<Arc<Self>> {
-        let machine =
-            Machine::start(paths, host, Vec::new(), clock, inventory).context("cannot start the collectors")?;
+        let machine = Machine::start_with(paths, host, Vec::new(), clock, inventory, shown)
+            .context("cannot start the collectors")?;
         let stop = Stop::new().context("cannot make a stop handle")?;
         read_kernel(&paths.kmsg, booted, Arc::clone(&machine.kernel), stop.clone())?;
         Ok(Arc::new(Self { machine, stop }))
@@ -71,9 +75,10 @@ impl Sources {
     /// # Errors
     ///
     /// As [`Sources::start`].
-    pub fn of_here(args: &PathArgs, inventory: Option<&Path>) -> anyhow::Result<Arc<Self>> {
+    pub fn of_here(args: &PathArgs, inventory: Option<&Path>, gpu: &GpuConfig) -> anyhow::Result<Arc<Self>> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        Self::start(&paths(args), &host_name(), &clock, inventory, None)
+        let shown = gpu_page::shown(gpu, args.nvml_library.is_some())?;
+        Self::start(&paths(args), &host_name(), &clock, inventory, None, shown)
     }
 
     /// The counters of the kernel's and the driver's events.
@@ -86,12 +91,8 @@ impl Sources {
         exposition::write_page(&self.machine.runner.collect(page), Format::Text)
     }
 
-    /// The same for a process that prints it and ends: where the GPUs need a second look, it is taken a second later.
-    pub fn page_once(&self, page: Page) -> String {
-        exposition::write_page(&self.families_once(page), Format::Text)
-    }
-
-    /// The families of that page.
+    /// The families of a page for a process that prints it and ends: where the GPUs need a second look, it is taken a second
+    /// later.
     pub fn families_once(&self, page: Page) -> Vec<Family> {
         self.machine.page_once(page, std::thread::sleep)
     }

@@ -1,4 +1,4 @@
-//! `query`, `query_range`, `format_query`, `query_exemplars`.
+//! `query`, `query_range`, `format_query`.
 
 use std::sync::Arc;
 
@@ -67,11 +67,6 @@ pub async fn format(params: Params) -> Result<Response, ApiError> {
     let mut data = String::new();
     json::put_text(&mut data, &promql::pretty::pretty(&expr));
     Ok(body(json::success(&data)))
-}
-
-/// `GET|POST /api/v1/query_exemplars`: none are kept yet, and none is no error.
-pub async fn exemplars() -> Response {
-    body(json::success("[]"))
 }
 
 fn check_step(start: Millis, end: Millis, step: Millis) -> Result<(), ApiError> {

@@ -16,6 +16,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::data::{BlockFacts, ConfigFacts, Data, StoreFacts};
 use crate::hub::{Hub, HubStatus, router};
 use crate::serve::serve;
 
@@ -134,6 +135,50 @@ pub struct Stage {
     pub ended: Arc<Mutex<Vec<QueryError>>>,
     pub stop: Option<oneshot::Sender<()>>,
     pub serving: tokio::task::JoinHandle<std::io::Result<()>>,
+    /// What is pushed goes here.
+    pub db: Arc<tsdb::Db>,
+    _folder: tempfile::TempDir,
+}
+
+/// Pushes go to a store on disk, federation and remote read see the example's series.
+fn data(db: &Arc<tsdb::Db>, store: &Arc<MemStore>) -> Data {
+    let sayings = Arc::new(remote::Sayings::default());
+    let limits = remote::Limits::default();
+    let appender: Arc<dyn model::Appender> = Arc::clone(db) as _;
+    let config =
+        "global: {scrape_interval: 15s}\nscrape_configs: [{job_name: prometheus, basic_auth: {password: hush}}]\n";
+    let config = config::prometheus::Config::parse("test", config).expect("a configuration");
+    Data {
+        store: Arc::clone(store) as _,
+        exemplars: Arc::clone(db) as _,
+        admin: Some(Arc::clone(db) as _),
+        write: remote::write::Receiver::new(Arc::clone(&appender), Arc::clone(&sayings), limits),
+        otlp: remote::otlp::Receiver::new(appender, Arc::clone(&sayings), limits),
+        sayings,
+        pushes: Arc::new(Semaphore::new(2)),
+        config: Box::new(move || ConfigFacts {
+            yaml: crate::yaml::config(&config),
+            external_labels: Labels::from_pairs([("site", "here")]),
+            loaded_at: Some(NOW),
+            is_last_good: false,
+        }),
+        flags: vec![("web.listen-address", "127.0.0.1:9900".into())],
+        facts: Box::new(|| StoreFacts {
+            blocks: vec![BlockFacts {
+                ulid: "01JZ8JKZY6XSK3PTDP9ZKRWT60".into(),
+                sources: vec!["01JZ8JKZY6XSK3PTDP9ZKRWT60".into()],
+                ..BlockFacts::default()
+            }],
+            ..StoreFacts::default()
+        }),
+    }
+}
+
+fn relabel() -> Vec<config::relabel::RelabelConfig> {
+    let text = "scrape_configs: [{job_name: j, relabel_configs: [{target_label: env, replacement: development}, \
+                {source_labels: [__address__], regex: 'localhost:.*', action: drop}]}]";
+    let config = config::prometheus::Config::parse("test", text).expect("a configuration");
+    config.scrape_configs[0].relabel_configs.clone()
 }
 
 impl Stage {
@@ -152,10 +197,17 @@ impl Stage {
             ended: Arc::clone(&ended),
         });
         let clock: Arc<dyn Clock> = Arc::new(Still);
+        let folder = tempfile::tempdir().expect("a folder");
+        let db = Arc::new(tsdb::Db::open(tsdb::Options::new(folder.path().join("db"))).expect("a store"));
+        db.wait_ready().expect("an empty log");
+        let data = data(&db, &store);
         // What is scraped goes elsewhere: queries find the example's series alone.
         let targets = scrape::Manager::new(Arc::new(MemStore::new()), Arc::clone(&clock));
         let local = LocalTarget {
-            job: Job::new("node"),
+            job: Job {
+                relabel: relabel(),
+                ..Job::new("node")
+            },
             labels: Labels::from_pairs([("job", "node"), ("instance", "box")]),
             url: "http://127.0.0.1:9100/metrics".into(),
             page: Arc::new(|| Ok(b"# HELP a_total Things.\n# TYPE a_total counter\na_total 1\n".to_vec())),
@@ -176,6 +228,7 @@ impl Stage {
         let alerts = alerts::Manager::start(&alerts::defaults::default_config(), alerting).expect("alerts");
         let hub = Arc::new(Hub {
             engine,
+            data,
             targets,
             rules: Arc::new(manager),
             alerts,
@@ -206,6 +259,8 @@ impl Stage {
             ended,
             stop: Some(stop),
             serving,
+            db,
+            _folder: folder,
         }
     }
 
