@@ -1241,7 +1241,7 @@ fn readable(db: &Db) -> (Model, bool) {
     (model, told)
 }
 
-fn files_below(fs: &MemFs, dir: &std::path::Path, into: &mut Vec<(std::path::PathBuf, usize)>) {
+fn files_below(fs: &MemFs, dir: &std::path::Path, into: &mut Vec<(PathBuf, usize)>) {
     for entry in fs.list(dir).unwrap() {
         let path = dir.join(&entry.name);
         if entry.folder {

@@ -95,8 +95,9 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
     ));
     let targets = scrape::Manager::new(Arc::clone(&appender), Arc::clone(&clock));
     let machines = machines(&settings, demo.as_ref())?;
-    let cache_bytes = usize::try_from(settings.config.limits.result_cache).unwrap_or(usize::MAX);
-    let cache = (!settings.store.no_result_cache).then(|| CachedEngine::new((*engine).clone(), history, cache_bytes));
+    let cache = settings
+        .result_cache()
+        .map(|bytes| CachedEngine::new((*engine).clone(), history, bytes));
     let engine: Arc<dyn QueryEngine> = match &cache {
         Some(cache) => Arc::new(cache.clone()),
         None => engine,

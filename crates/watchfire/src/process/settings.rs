@@ -148,6 +148,12 @@ impl Settings {
         self.serve.config.as_deref().or(self.store.prometheus.as_deref())
     }
 
+    /// How much memory known results of range queries may take, in bytes; `None` where all are computed anew.
+    pub fn result_cache(&self) -> Option<usize> {
+        let bytes = usize::try_from(self.config.limits.result_cache).unwrap_or(usize::MAX);
+        (!self.store.no_result_cache).then_some(bytes)
+    }
+
     /// How long a query may take.
     pub fn query_timeout(&self) -> Duration {
         Duration::from_millis(u64::try_from(self.config.limits.query_timeout).unwrap_or(120_000))
