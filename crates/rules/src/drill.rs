@@ -70,7 +70,10 @@ fn drill(node: &Node) -> Read<Drill> {
     let Duration(interval) = fields.or("interval", Duration(15_000))?;
     let Duration(lasts) = fields.or("lasts", Duration(600_000))?;
     if interval <= 0 || lasts <= 0 || lasts > LASTS_MAX || lasts / interval > POINTS_MAX {
-        return Err(fields.fault_at("lasts", "interval and duration of a drill: above zero, a day at most, 10000 samples at most"));
+        return Err(fields.fault_at(
+            "lasts",
+            "interval and duration of a drill: above zero, a day at most, 10000 samples at most",
+        ));
     }
     let drill = Drill {
         alert,
@@ -113,7 +116,10 @@ impl Drill {
                 Point::Float(value) => Some((time, value)),
                 _ => None,
             });
-            (source.labels.clone(), samples.take_while(|(time, _)| *time <= start + self.lasts).collect())
+            (
+                source.labels.clone(),
+                samples.take_while(|(time, _)| *time <= start + self.lasts).collect(),
+            )
         };
         sources.iter().map(of).collect()
     }
@@ -128,7 +134,10 @@ mod tests {
         let text = "drills:\n  - alert: A\n    interval: 10s\n    lasts: 30s\n    sick:\n      - { series: 'm{a=\"1\"}', values: '1 _ {START}+5x9' }\n";
         let drill = read("d.yml", text).unwrap().remove(0);
         let points = drill.points(&drill.sick, 1_000_000);
-        assert_eq!(points[0].1, [(1_000_000, 1.0), (1_020_000, 1000.0), (1_030_000, 1005.0)]);
+        assert_eq!(
+            points[0].1,
+            [(1_000_000, 1.0), (1_020_000, 1000.0), (1_030_000, 1005.0)]
+        );
         assert!(drill.healthy.is_empty());
     }
 

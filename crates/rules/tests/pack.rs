@@ -90,19 +90,35 @@ fn every_alert_has_a_test_a_drill_a_healthy_scenario_and_a_page() {
         for rule in alerts(&groups) {
             let name = &rule.name;
             count += 1;
-            assert!(tests.contains(&format!("\"{name}\"")) || tests.contains(&format!("alertname: {name}")), "{name}: no unit test");
+            assert!(
+                tests.contains(&format!("\"{name}\"")) || tests.contains(&format!("alertname: {name}")),
+                "{name}: no unit test"
+            );
             let drill = drills.iter().find(|drill| drill.alert == *name);
             let drill = drill.unwrap_or_else(|| panic!("{name}: no drill"));
             assert!(!drill.sick.is_empty(), "{name}: nothing in its drill");
-            assert!(!drill.healthy.is_empty() || name == ALWAYS_FIRES, "{name}: no healthy scenario");
+            assert!(
+                !drill.healthy.is_empty() || name == ALWAYS_FIRES,
+                "{name}: no healthy scenario"
+            );
             let page = text(&root(&format!("docs/runbooks/{name}.md")));
-            for part in ["# ", "## Likely causes", "## Where to look next", "```promql", "## What to do"] {
+            for part in [
+                "# ",
+                "## Likely causes",
+                "## Where to look next",
+                "```promql",
+                "## What to do",
+            ] {
                 let is_there = page.contains(part) || name == ALWAYS_FIRES;
                 assert!(is_there, "{name}: its page has no {part:?}");
             }
         }
         for drill in &drills {
-            assert!(alerts(&groups).any(|rule| rule.name == drill.alert), "{}: a drill of no alert", drill.alert);
+            assert!(
+                alerts(&groups).any(|rule| rule.name == drill.alert),
+                "{}: a drill of no alert",
+                drill.alert
+            );
         }
     }
     assert!(count >= 90, "{count} alerts");
@@ -116,7 +132,11 @@ fn every_alert_fires_in_its_drill_and_its_texts_are_whole() {
             let own = fired.iter().find(|(name, ..)| *name == drill.alert);
             let (_, _, annotations) = own.unwrap_or_else(|| panic!("{} did not fire: {fired:?}", drill.alert));
             for (name, text) in annotations {
-                assert!(!text.contains("<error") && !text.contains("<no value>") && !text.contains("{{"), "{}: {name}: {text}", drill.alert);
+                assert!(
+                    !text.contains("<error") && !text.contains("<no value>") && !text.contains("{{"),
+                    "{}: {name}: {text}",
+                    drill.alert
+                );
             }
         }
     }

@@ -62,6 +62,8 @@ pub enum Command {
     Test(TestArgs),
     /// Say of every alert whether it can fire, and if not, why.
     Rules(crate::command::prove::RulesArgs),
+    /// See alerts and silences of a running hub, silence, and test a receiver.
+    Alert(crate::command::alert::AlertArgs),
 }
 
 /// Where to listen and keep data: the same for every process that stays.

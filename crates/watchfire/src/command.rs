@@ -1,5 +1,6 @@
 //! The commands that answer and exit, and the way to those that stay.
 
+pub mod alert;
 mod check;
 mod collect;
 mod format;
@@ -58,5 +59,6 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Format(args) => format::format(&args),
         Command::Test(args) => test::test(&args),
         Command::Rules(args) => prove::rules(&args),
+        Command::Alert(args) => alert::alert(&args),
     }
 }

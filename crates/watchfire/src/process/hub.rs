@@ -45,6 +45,7 @@ struct Parts {
     targets: scrape::Manager,
     rules: Arc<rules::Manager>,
     alerts: alerts::Manager,
+    foreign: alerts::foreign::Notifier,
     machines: Vec<LocalMachine>,
     reloads: Reloads,
     own_metrics: OnceLock<Arc<dyn Fn() -> String + Send + Sync>>,
@@ -78,8 +79,10 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         Arc::clone(&db) as Arc<dyn Queryable>,
         engine_options(&settings, &loaded),
     ));
+    let foreign = alerts::foreign::Notifier::new(Arc::clone(&clock));
     let bridge = Bridge {
         alerts: alerts.clone(),
+        foreign: foreign.clone(),
         external_url: settings.external_url(),
     };
     let rules = Arc::new(rules::Manager::new(
@@ -95,6 +98,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         targets,
         rules,
         alerts,
+        foreign,
         machines,
         reloads: Reloads::begun(clock.now()),
         own_metrics: OnceLock::new(),
@@ -148,6 +152,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         // A panic in it was reported when it happened.
         let _ = tokio::task::spawn_blocking(move || worker.join()).await;
     }
+    parts.foreign.shutdown().await;
     parts.alerts.shutdown().await;
     tokio::task::spawn_blocking(move || db.close())
         .await
@@ -222,6 +227,13 @@ impl Parts {
             .apply(loaded.jobs, locals)
             .await
             .context("cannot use the scrape configuration")?;
+        let global = &loaded.config.prometheus.global;
+        for remark in self
+            .foreign
+            .apply(&loaded.config.prometheus.alerting, &global.external_labels)
+        {
+            tracing::warn!("{remark}");
+        }
         self.rules.apply(&loaded.groups, loaded.rule_options, SystemClock.now());
         Ok(())
     }
@@ -327,6 +339,8 @@ fn own_page(parts: &Arc<Parts>, db: &Arc<tsdb::Db>) -> Arc<dyn Fn() -> String + 
         if let Some(parts) = weak.upgrade() {
             families.extend(parts.targets.families());
             families.extend(parts.reloads.families());
+            families.extend(parts.alerts.families());
+            families.extend(parts.foreign.families());
         }
         exposition::write_page(&families, Format::Text)
     });

@@ -20,11 +20,26 @@ pub const RULE_FILES: [(&str, &str); 7] = [
 pub const DRILL_FILES: [(&str, &str); 7] = [
     ("gpu_drill.yml", include_str!("../../../../data/rules/gpu_drill.yml")),
     ("host_drill.yml", include_str!("../../../../data/rules/host_drill.yml")),
-    ("disks_drill.yml", include_str!("../../../../data/rules/disks_drill.yml")),
-    ("chassis_drill.yml", include_str!("../../../../data/rules/chassis_drill.yml")),
-    ("containers_drill.yml", include_str!("../../../../data/rules/containers_drill.yml")),
-    ("serving_drill.yml", include_str!("../../../../data/rules/serving_drill.yml")),
-    ("watchfire_drill.yml", include_str!("../../../../data/rules/watchfire_drill.yml")),
+    (
+        "disks_drill.yml",
+        include_str!("../../../../data/rules/disks_drill.yml"),
+    ),
+    (
+        "chassis_drill.yml",
+        include_str!("../../../../data/rules/chassis_drill.yml"),
+    ),
+    (
+        "containers_drill.yml",
+        include_str!("../../../../data/rules/containers_drill.yml"),
+    ),
+    (
+        "serving_drill.yml",
+        include_str!("../../../../data/rules/serving_drill.yml"),
+    ),
+    (
+        "watchfire_drill.yml",
+        include_str!("../../../../data/rules/watchfire_drill.yml"),
+    ),
 ];
 
 /// The groups of every shipped file; `folder/NAME`, where it exists, stands in for the shipped one.

@@ -138,6 +138,11 @@ pub struct Stage {
 
 impl Stage {
     pub async fn new() -> Self {
+        Self::with(None).await
+    }
+
+    /// With an alert manager of the test's own.
+    pub async fn with(alerts: Option<alerts::Manager>) -> Self {
         let store = Arc::new(MemStore::new());
         for (series, value) in SERIES {
             let labels = parse_metric(series).expect("a series");
@@ -167,13 +172,15 @@ impl Stage {
         let groups: Vec<_> = groups.into_iter().map(Arc::new).collect();
         manager.apply(&groups, options, NOW);
         manager.run_all(NOW);
-        let alerting = alerts::manager::Options {
-            clock: Arc::clone(&clock),
-            data_dir: None,
-            external_url: String::new(),
-            alerts_max: 100,
-        };
-        let alerts = alerts::Manager::start(&alerts::defaults::default_config(), alerting).expect("alerts");
+        let alerts = alerts.unwrap_or_else(|| {
+            let alerting = alerts::manager::Options {
+                clock: Arc::clone(&clock),
+                data_dir: None,
+                external_url: String::new(),
+                alerts_max: 100,
+            };
+            alerts::Manager::start(&alerts::defaults::default_config(), alerting).expect("alerts")
+        });
         let hub = Arc::new(Hub {
             engine,
             targets,
