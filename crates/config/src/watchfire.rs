@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use model::Millis;
 
 use crate::alertmanager;
+use crate::alertmanager::matchers::Mode;
 use crate::error::{Error, read};
 use crate::prometheus::{self, GlobalConfig};
 use crate::size::Bytes;
@@ -54,6 +55,8 @@ pub struct Config {
     pub alertmanager: Option<alertmanager::Config>,
     /// The folder that paths in `alertmanager` count from.
     pub alertmanager_folder: PathBuf,
+    /// Which syntax the matchers of `alertmanager` are read in.
+    pub matchers: Mode,
 }
 
 /// How long something is kept: whichever bound is met first.
@@ -142,6 +145,7 @@ impl Default for Config {
             prometheus_folder: PathBuf::from("."),
             alertmanager: None,
             alertmanager_folder: PathBuf::from("."),
+            matchers: Mode::default(),
         }
     }
 }
@@ -209,7 +213,7 @@ impl Config {
             match elsewhere(node, folder).map_err(placed)? {
                 Some(file) => config.use_alertmanager(&file)?,
                 None => {
-                    let inline = alertmanager::Config::read(node).map_err(placed)?;
+                    let inline = alertmanager::Config::read_in(node, config.matchers).map_err(placed)?;
                     config.alertmanager = Some(inline.within(folder));
                 }
             }
@@ -234,7 +238,7 @@ impl Config {
     ///
     /// What is wrong with it.
     pub fn use_alertmanager(&mut self, path: &Path) -> std::result::Result<(), Error> {
-        self.alertmanager = Some(alertmanager::Config::load(path)?);
+        self.alertmanager = Some(alertmanager::Config::load_in(path, self.matchers)?);
         self.alertmanager_folder = folder_of(path);
         Ok(())
     }
@@ -256,6 +260,7 @@ impl Config {
             gpu: GpuConfig::read(fields.part("gpu"))?,
             limits: limits(fields.part("limits"))?,
             promql_experimental: promql(fields.part("promql"))?,
+            matchers: alerting(fields.part("alerting"))?,
             prometheus: prometheus::Config {
                 global: global.clone(),
                 ..prometheus::Config::default()
@@ -386,6 +391,15 @@ fn limits(node: Option<&Node>) -> Result<Limits> {
     limits.body_bytes = above_zero(&mut fields, "body_size", Bytes(body), |b| b.0)?.unsigned_abs();
     fields.finish()?;
     Ok(limits)
+}
+
+/// How `alertmanager` is read.
+fn alerting(node: Option<&Node>) -> Result<Mode> {
+    let Some(node) = node else { return Ok(Mode::default()) };
+    let mut fields = node.fields()?;
+    let mode = fields.or("matchers", Mode::default())?;
+    fields.finish()?;
+    Ok(mode)
 }
 
 fn promql(node: Option<&Node>) -> Result<bool> {

@@ -71,6 +71,8 @@ pub enum Command {
     Rules(crate::command::prove::RulesArgs),
     /// Bring in a fault at a hub, and follow it to the receiver's receipt.
     Drill(crate::command::drill::DrillArgs),
+    /// See alerts and silences of a running hub, silence, and test a receiver.
+    Alert(crate::command::alert::AlertArgs),
 }
 
 /// Where to listen and keep data: the same for every process that stays.

@@ -1,5 +1,6 @@
 //! The commands that answer and exit, and the way to those that stay.
 
+pub mod alert;
 mod api;
 mod check;
 mod collect;
@@ -67,5 +68,6 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::GpuHelper => process::gpu_helper(),
         Command::Rules(args) => prove::rules(&args),
         Command::Drill(args) => drill::drill(&args),
+        Command::Alert(args) => alert::alert(&args),
     }
 }

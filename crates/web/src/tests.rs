@@ -1,5 +1,6 @@
 //! A hub on a free loopback port, asked over real HTTP.
 
+mod alertmanager;
 mod api;
 mod corpus;
 mod http;

@@ -106,7 +106,7 @@ fn judge(args: &CheckArgs, file: &Path) -> anyhow::Result<Verdict> {
         CheckKind::Rules => rule_file(&name, &text),
         CheckKind::Prometheus => prometheus(&name, &text, &folder),
         CheckKind::Config => own_config(&name, &text, &folder),
-        CheckKind::Alertmanager => Verdict::of(config::alertmanager::Config::parse(&name, &text).map(drop)),
+        CheckKind::Alertmanager => alertmanager(&name, &text, &folder),
         CheckKind::Metrics => unreachable!("BUG: pages are judged as bytes above"),
     })
 }
@@ -167,6 +167,40 @@ fn repeated_rules(groups: &[rules::LoadedGroup]) -> Vec<String> {
     all.filter(|rule| rule.kind == rules::RuleKind::Recording && !seen.insert((&rule.name, &rule.labels)))
         .map(|rule| format!("{:?} is recorded twice with the same labels", rule.name))
         .collect()
+}
+
+fn alertmanager(name: &str, text: &str, folder: &Path) -> Verdict {
+    let config = match config::alertmanager::Config::parse(name, text) {
+        Ok(config) => config.within(folder),
+        Err(error) => return Verdict::rejected(error),
+    };
+    let mut verdict = Verdict::default();
+    match alerts::receiver::build(&config, "") {
+        Ok(_) => {}
+        // `amtool` refuses a broken template file too; what is only not built here is a remark.
+        Err(error @ alerts::Error::Template { .. }) => verdict.errors.push(chain(&error)),
+        Err(error) => verdict.remarks.push(chain(&error)),
+    }
+    let ours = ["ntfy", "gotify"];
+    let all = config.receivers.iter().flat_map(|r| &r.integrations);
+    let mut kinds = all.map(config::alertmanager::Integration::kind);
+    if let Some(kind) = kinds.find(|kind| ours.contains(kind)) {
+        verdict
+            .remarks
+            .push(format!("{kind}_configs is Watchfire's own: Alertmanager refuses it"));
+    }
+    verdict
+}
+
+/// An error with its causes in one line.
+fn chain(error: &alerts::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }
 
 fn prometheus(name: &str, text: &str, folder: &Path) -> Verdict {

@@ -47,6 +47,7 @@ struct Parts {
     targets: scrape::Manager,
     rules: Arc<rules::Manager>,
     alerts: alerts::Manager,
+    foreign: alerts::foreign::Notifier,
     machines: Vec<LocalMachine>,
     reloads: Reloads,
     in_force: InForce,
@@ -83,8 +84,10 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
     .context("cannot start the alert manager")?;
     let history = store::with_aliases(&db)?;
     let engine = Arc::new(Engine::new(Arc::clone(&history), engine_options(&settings, &loaded)));
+    let foreign = alerts::foreign::Notifier::new(Arc::clone(&clock));
     let bridge = Bridge {
         alerts: alerts.clone(),
+        foreign: foreign.clone(),
         external_url: settings.external_url(),
     };
     let rules = Arc::new(rules::Manager::new(
@@ -108,6 +111,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         targets,
         rules,
         alerts,
+        foreign,
         machines,
         reloads: Reloads::begun(clock.now()),
         in_force: InForce::default(),
@@ -165,6 +169,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         // A panic in it was reported when it happened.
         let _ = tokio::task::spawn_blocking(move || worker.join()).await;
     }
+    parts.foreign.shutdown().await;
     parts.alerts.shutdown().await;
     tokio::task::spawn_blocking(move || db.close())
         .await
@@ -248,6 +253,13 @@ impl Parts {
             .apply(loaded.jobs, locals)
             .await
             .context("cannot use the scrape configuration")?;
+        let global = &loaded.config.prometheus.global;
+        for remark in self
+            .foreign
+            .apply(&loaded.config.prometheus.alerting, &global.external_labels)
+        {
+            tracing::warn!("{remark}");
+        }
         self.rules.apply(&loaded.groups, loaded.rule_options, SystemClock.now());
         self.in_force.set(shown);
         Ok(())
@@ -394,6 +406,7 @@ fn own_page(parts: &Arc<Parts>, db: &Arc<tsdb::Db>) -> Arc<dyn Fn() -> String + 
             families.extend(parts.alerts.families());
             families.push(own_metrics::rules_failing(&parts.rules));
             families.extend(parts.cache.iter().flat_map(own_metrics::result_cache));
+            families.extend(parts.foreign.families());
         }
         exposition::write_page(&families, Format::Text)
     });

@@ -183,15 +183,20 @@ fn relabel() -> Vec<config::relabel::RelabelConfig> {
 
 impl Stage {
     pub async fn new() -> Self {
-        Self::with_admin(true).await
+        Self::with(None, true).await
     }
 
     /// A hub whose store nobody may administrate over HTTP.
     pub async fn without_admin() -> Self {
-        Self::with_admin(false).await
+        Self::with(None, false).await
     }
 
-    async fn with_admin(is_admin: bool) -> Self {
+    /// With an alert manager of the test's own.
+    pub async fn with_alerts(alerts: alerts::Manager) -> Self {
+        Self::with(Some(alerts), true).await
+    }
+
+    async fn with(alerts: Option<alerts::Manager>, is_admin: bool) -> Self {
         let store = Arc::new(MemStore::new());
         for (series, value) in SERIES {
             let labels = parse_metric(series).expect("a series");
@@ -231,13 +236,15 @@ impl Stage {
         let groups: Vec<_> = groups.into_iter().map(Arc::new).collect();
         manager.apply(&groups, options, NOW);
         manager.run_all(NOW);
-        let alerting = alerts::manager::Options {
-            clock: Arc::clone(&clock),
-            data_dir: None,
-            external_url: String::new(),
-            alerts_max: 100,
-        };
-        let alerts = alerts::Manager::start(&alerts::defaults::default_config(), alerting).expect("alerts");
+        let alerts = alerts.unwrap_or_else(|| {
+            let alerting = alerts::manager::Options {
+                clock: Arc::clone(&clock),
+                data_dir: None,
+                external_url: String::new(),
+                alerts_max: 100,
+            };
+            alerts::Manager::start(&alerts::defaults::default_config(), alerting).expect("alerts")
+        });
         let hub = Arc::new(Hub {
             engine,
             data,
