@@ -166,7 +166,9 @@ impl Queryable for Aliased {
         };
         let mut others = Vec::new();
         for alias in aliases {
-            let Some(matchers) = translated(matchers, alias) else { continue };
+            let Some(matchers) = translated(matchers, alias) else {
+                continue;
+            };
             let selected = self.store.select(&matchers, mint, maxt)?;
             found.warnings.extend(selected.warnings);
             let one = |series: Arc<dyn StoredSeries>| (renamed(series.labels(), name, alias), series, alias.factor);

@@ -115,12 +115,19 @@ impl Table {
 
 /// The labels that the two call differently. `labels` of a member: the group's word, its own, and its values' prefix.
 fn pairs(asked: &Member, stored: &Member) -> Vec<LabelPair> {
-    let mut words: Vec<&str> = asked.labels.iter().chain(&stored.labels).map(|(w, ..)| w.as_str()).collect();
+    let mut words: Vec<&str> = asked
+        .labels
+        .iter()
+        .chain(&stored.labels)
+        .map(|(w, ..)| w.as_str())
+        .collect();
     words.sort_unstable();
     words.dedup();
     let of = |member: &Member, word: &str| {
         let own = member.labels.iter().find(|(w, ..)| w == word);
-        own.map_or((word.to_owned(), String::new()), |(_, name, prefix)| (name.clone(), prefix.clone()))
+        own.map_or((word.to_owned(), String::new()), |(_, name, prefix)| {
+            (name.clone(), prefix.clone())
+        })
     };
     let pair = |word: &str| {
         let ((asked, asked_prefix), (stored, stored_prefix)) = (of(asked, word), of(stored, word));

@@ -17,7 +17,9 @@ fn table() -> Table {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data");
     let read = |file: &str| std::fs::read_to_string(data.join(file)).expect("a table");
     let mut table = Table::default();
-    table.add_gpu_fields("gpu_fields.yml", &read("gpu_fields.yml")).expect("valid");
+    table
+        .add_gpu_fields("gpu_fields.yml", &read("gpu_fields.yml"))
+        .expect("valid");
     table.add_aliases("aliases.yml", &read("aliases.yml")).expect("valid");
     table
 }
@@ -48,7 +50,10 @@ fn check(stored: &[(&str, f64)], query: &str, want: &[(&str, f64)]) {
         store.add(&parse_metric(series).expect("a series"), NOW, *value);
     }
     let got = ask(&engine(&store), query);
-    let mut want: Vec<(Labels, f64)> = want.iter().map(|(l, v)| (parse_metric(l).expect("labels"), *v)).collect();
+    let mut want: Vec<(Labels, f64)> = want
+        .iter()
+        .map(|(l, v)| (parse_metric(l).expect("labels"), *v))
+        .collect();
     want.sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!(got, want, "{query}");
 }
@@ -57,17 +62,36 @@ fn check(stored: &[(&str, f64)], query: &str, want: &[(&str, f64)]) {
 fn either_name_gives_the_numbers_of_its_unit_and_its_labels() {
     let old = ("DCGM_FI_DEV_SM_CLOCK{gpu=\"0\",Hostname=\"h\"}", 1980.0);
     let new = ("DCGM_FI_DEV_SM_CLOCK_HERTZ{gpu=\"0\",hostname=\"h\"}", 1.98e9);
-    check(&[old], "DCGM_FI_DEV_SM_CLOCK_HERTZ", &[("{gpu=\"0\",hostname=\"h\"}", 1.98e9)]);
-    check(&[new], "DCGM_FI_DEV_SM_CLOCK", &[("{gpu=\"0\",Hostname=\"h\"}", 1980.0)]);
-    check(&[new], "DCGM_FI_DEV_SM_CLOCK{Hostname=~\"h.*\"}", &[("{gpu=\"0\",Hostname=\"h\"}", 1980.0)]);
+    check(
+        &[old],
+        "DCGM_FI_DEV_SM_CLOCK_HERTZ",
+        &[("{gpu=\"0\",hostname=\"h\"}", 1.98e9)],
+    );
+    check(
+        &[new],
+        "DCGM_FI_DEV_SM_CLOCK",
+        &[("{gpu=\"0\",Hostname=\"h\"}", 1980.0)],
+    );
+    check(
+        &[new],
+        "DCGM_FI_DEV_SM_CLOCK{Hostname=~\"h.*\"}",
+        &[("{gpu=\"0\",Hostname=\"h\"}", 1980.0)],
+    );
     check(&[new], "DCGM_FI_DEV_SM_CLOCK{Hostname=\"other\"}", &[]);
-    check(&[new], "sum by (Hostname) (DCGM_FI_DEV_SM_CLOCK)", &[("{Hostname=\"h\"}", 1980.0)]);
+    check(
+        &[new],
+        "sum by (Hostname) (DCGM_FI_DEV_SM_CLOCK)",
+        &[("{Hostname=\"h\"}", 1980.0)],
+    );
 }
 
 #[test]
 fn the_native_name_wins_for_the_same_labels() {
     check(
-        &[("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\"}", 50.0), ("DCGM_FI_DEV_GPU_TEMP{gpu=\"1\"}", 51.0)],
+        &[
+            ("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\"}", 50.0),
+            ("DCGM_FI_DEV_GPU_TEMP{gpu=\"1\"}", 51.0),
+        ],
         "DCGM_FI_DEV_GPU_TEMP",
         &[("{gpu=\"0\"}", 50.0), ("{gpu=\"1\"}", 51.0)],
     );
@@ -86,7 +110,11 @@ fn the_native_name_wins_for_the_same_labels() {
 fn a_pattern_of_names_sees_what_is_stored() {
     let stored = ("num_requests_running{a=\"b\"}", 2.0);
     check(&[stored], "{__name__=~\"vllm:num_requests_running\"}", &[]);
-    check(&[stored], "{__name__=\"vllm:num_requests_running\"}", &[("{a=\"b\"}", 2.0)]);
+    check(
+        &[stored],
+        "{__name__=\"vllm:num_requests_running\"}",
+        &[("{a=\"b\"}", 2.0)],
+    );
 }
 
 #[test]
@@ -94,7 +122,12 @@ fn an_exporter_that_was_replaced_leaves_no_gap() {
     let store = Arc::new(MemStore::new());
     let series = |text: &str| parse_metric(text).expect("a series");
     let (old, new) = (series("vllm:gpu_cache_usage_perc"), series("vllm:kv_cache_usage_perc"));
-    for (back, old_value, new_value) in [(60, Some(1.0), None), (45, Some(2.0), None), (30, None, Some(3.0)), (15, None, Some(4.0))] {
+    for (back, old_value, new_value) in [
+        (60, Some(1.0), None),
+        (45, Some(2.0), None),
+        (30, None, Some(3.0)),
+        (15, None, Some(4.0)),
+    ] {
         let time = NOW - back * 1000;
         if let Some(value) = old_value {
             store.add(&old, time, value);
@@ -107,7 +140,11 @@ fn an_exporter_that_was_replaced_leaves_no_gap() {
         }
     }
     for name in ["vllm:gpu_cache_usage_perc", "vllm:kv_cache_usage_perc"] {
-        assert_eq!(ask(&engine(&store), &format!("sum_over_time({name}[2m])"))[0].1, 10.0, "{name}");
+        assert_eq!(
+            ask(&engine(&store), &format!("sum_over_time({name}[2m])"))[0].1,
+            10.0,
+            "{name}"
+        );
         assert_eq!(ask(&engine(&store), name)[0].1, 4.0, "{name}");
     }
 }
@@ -115,10 +152,18 @@ fn an_exporter_that_was_replaced_leaves_no_gap() {
 #[test]
 fn a_value_may_have_something_before_it() {
     let smi = ("nvidia_smi_temperature_gpu{uuid=\"0-1\"}", 59.0);
-    check(&[smi], "DCGM_FI_DEV_GPU_TEMP{UUID=\"GPU-0-1\"}", &[("{UUID=\"GPU-0-1\"}", 59.0)]);
+    check(
+        &[smi],
+        "DCGM_FI_DEV_GPU_TEMP{UUID=\"GPU-0-1\"}",
+        &[("{UUID=\"GPU-0-1\"}", 59.0)],
+    );
     check(&[smi], "DCGM_FI_DEV_GPU_TEMP{UUID=\"0-1\"}", &[]);
     let dcgm = ("DCGM_FI_DEV_GPU_UTIL{UUID=\"GPU-0-1\"}", 50.0);
-    check(&[dcgm], "nvidia_smi_utilization_gpu_ratio{uuid=\"0-1\"}", &[("{uuid=\"0-1\"}", 0.5)]);
+    check(
+        &[dcgm],
+        "nvidia_smi_utilization_gpu_ratio{uuid=\"0-1\"}",
+        &[("{uuid=\"0-1\"}", 0.5)],
+    );
 }
 
 fn corpora() -> Option<PathBuf> {
@@ -154,7 +199,9 @@ fn expressions(dashboard: &Path) -> Vec<String> {
         while let Some(at) = rest.find('$') {
             filled.push_str(&rest[..at]);
             let name = rest[at + 1..].trim_start_matches('{');
-            let end = name.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | ':'))).unwrap_or(name.len());
+            let end = name
+                .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | ':')))
+                .unwrap_or(name.len());
             let is_span = name.starts_with("__") || name.contains("interval") && name.find("interval") < Some(end);
             filled.push_str(if is_span { "5m" } else { ".*" });
             rest = name[end..].trim_start_matches('}');
@@ -185,9 +232,9 @@ fn load(store: &MemStore, page: &Path, rename: &BTreeMap<String, (String, f64)>,
 
 fn next_sample<'a>(reader: &mut Reader<'a>) -> Option<Entry<'a>> {
     loop {
-        match reader.next_entry().expect("a page that parses")? {
-            sample @ Entry::Sample(_) => return Some(sample),
-            _ => {}
+        let entry = reader.next_entry().expect("a page that parses")?;
+        if matches!(entry, Entry::Sample(_)) {
+            return Some(entry);
         }
     }
 }
@@ -202,7 +249,9 @@ fn renames() -> BTreeMap<String, (String, f64)> {
             let at = line.find(&format!("{key}: "))? + key.len() + 2;
             Some(line[at..].split([',', ' ', '}']).next()?.to_owned())
         };
-        let (Some(name), Some(new)) = (field("{ name"), field(" new")) else { continue };
+        let (Some(name), Some(new)) = (field("{ name"), field(" new")) else {
+            continue;
+        };
         let factor = field(" factor").map_or(1.0, |f| match f.split_once('/') {
             Some((a, b)) => a.parse::<f64>().expect("a number") / b.parse::<f64>().expect("a number"),
             None => f.parse().expect("a number"),
@@ -219,7 +268,10 @@ fn the_gpu_dashboard_gives_equal_values_on_both_generations() {
     let page = corpora.join("dcgm/pages/default-h100x8.prom");
     let (old, new) = (Arc::new(MemStore::new()), Arc::new(MemStore::new()));
     load(&old, &page, &BTreeMap::new(), &[]);
-    let labels = [("Hostname", "hostname"), ("DCGM_FI_DRIVER_VERSION", "DCGM_FI_SYSTEM_DRIVER_VERSION")];
+    let labels = [
+        ("Hostname", "hostname"),
+        ("DCGM_FI_DRIVER_VERSION", "DCGM_FI_SYSTEM_DRIVER_VERSION"),
+    ];
     load(&new, &page, &renames(), &labels);
     let (old, new) = (engine(&old), engine(&new));
     let queries = expressions(&corpora.join("dashboards/12239-dcgm-exporter.json"));
@@ -279,7 +331,11 @@ fn the_vllm_dashboards_give_equal_values_whatever_the_engine_calls_them() {
         load(&other, &page, &rename, &[]);
         let other = engine(&other);
         let (mut total, mut answered) = (0, 0);
-        for dashboard in ["vllm-grafana.json", "vllm-performance-statistics.json", "vllm-production-stack.json"] {
+        for dashboard in [
+            "vllm-grafana.json",
+            "vllm-performance-statistics.json",
+            "vllm-production-stack.json",
+        ] {
             for query in expressions(&corpora.join("dashboards").join(dashboard)) {
                 let a = ask(&present, &query);
                 same(&query, &a, &ask(&other, &query));
