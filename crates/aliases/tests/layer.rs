@@ -232,9 +232,9 @@ fn load(store: &MemStore, page: &Path, rename: &BTreeMap<String, (String, f64)>,
 
 fn next_sample<'a>(reader: &mut Reader<'a>) -> Option<Entry<'a>> {
     loop {
-        match reader.next_entry().expect("a page that parses")? {
-            sample @ Entry::Sample(_) => return Some(sample),
-            _ => {}
+        let entry = reader.next_entry().expect("a page that parses")?;
+        if matches!(entry, Entry::Sample(_)) {
+            return Some(entry);
         }
     }
 }

@@ -62,9 +62,9 @@ fn latest(
 
 fn page(latest: &Latest, external: &Labels) -> String {
     // By metric name first, whatever other labels sort before it.
-    let mut families: BTreeMap<&str, Vec<(&Labels, &(Millis, f64))>> = BTreeMap::new();
-    for (labels, sample) in latest {
-        families.entry(labels.name()).or_default().push((labels, sample));
+    let mut families: BTreeMap<&str, Vec<&Labels>> = BTreeMap::new();
+    for labels in latest.keys() {
+        families.entry(labels.name()).or_default().push(labels);
     }
     let mut out = String::new();
     for (name, series) in families {
@@ -72,13 +72,14 @@ fn page(latest: &Latest, external: &Labels) -> String {
         out.push_str("# TYPE ");
         put_name(name, is_legacy, &mut out);
         out.push_str(" untyped\n");
-        for (labels, (time, value)) in series {
+        for labels in series {
+            let (time, value) = latest[labels];
             if is_legacy {
                 out.push_str(name);
             }
             put_labels(labels, external, (!is_legacy).then_some(name), &mut out);
             out.push(' ');
-            write_float(*value, &mut out);
+            write_float(value, &mut out);
             let _ = writeln!(out, " {time}");
         }
     }

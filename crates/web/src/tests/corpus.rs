@@ -32,9 +32,9 @@ const FREE: &[(&str, &str)] = &[
 /// The path and query of a `curl` line.
 fn path_of(request: &str) -> Option<String> {
     let words: Vec<&str> = request.split_whitespace().map(|w| w.trim_matches('\'')).collect();
-    // A quoted address may hold quotes and commas, no blanks.
+    // A quoted address holds what stands in it as it is.
     let address = words.iter().find(|w| w.contains("localhost:909"))?;
-    let address = address.replace(['{', '}', '"', '\n'], "\u{1}").replace('\u{1}', "");
+    let address = address.replace('{', "%7B").replace('}', "%7D").replace('"', "%22");
     let mut path = address[address.find("/api")?..].trim_end_matches('?').to_owned();
     for pair in words.windows(2).filter(|w| w[0] == "--data-urlencode") {
         let (name, value) = pair[1].split_once('=')?;
