@@ -67,8 +67,8 @@ fn child_of(parent: u32) -> Option<u32> {
         rest.split(' ').nth(1).and_then(|n| n.parse().ok()) == Some(parent)
     };
     let entries = std::fs::read_dir("/proc").expect("the proc file system");
-    let pids = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    pids.into_iter().find(is_child)
+    let mut pids = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    pids.find(is_child)
 }
 
 fn is_alive(pid: u32) -> bool {
