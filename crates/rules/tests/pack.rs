@@ -28,9 +28,9 @@ fn text(path: &Path) -> String {
 /// Each file of the pack: its name without end, and its groups.
 fn pack() -> Vec<(String, Vec<Arc<LoadedGroup>>)> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(root("data/rules")).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+    for entry in fs::read_dir(root("data/rules")).expect("our own folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
         if path.extension().is_some_and(|end| end == "yml") && !name.ends_with("_test") && !name.ends_with("_drill") {
             let groups = rules::check_text(&name, &text(&path)).unwrap_or_else(|errors| panic!("{errors:#?}"));
             files.push((name, groups.into_iter().map(Arc::new).collect()));
@@ -50,20 +50,23 @@ fn alerts(groups: &[Arc<LoadedGroup>]) -> impl Iterator<Item = &LoadedRule> {
     rules.filter(|rule| matches!(rule.kind, RuleKind::Alerting { .. }))
 }
 
+/// An alert that fired: its name, labels and annotations.
+type Told = (String, Labels, Vec<(String, String)>);
+
 /// Keeps what fired.
 #[derive(Default)]
-struct Fired(Mutex<Vec<(String, Labels, Vec<(String, String)>)>>);
+struct Fired(Mutex<Vec<Told>>);
 
 impl AlertSink for Fired {
     fn send(&self, rule: &LoadedRule, alerts: &[Alert], _: Millis) {
         let firing = alerts.iter().filter(|alert| alert.state == AlertState::Firing);
         let told = firing.map(|alert| (rule.name.clone(), alert.labels.clone(), alert.annotations.clone()));
-        self.0.lock().unwrap().extend(told);
+        self.0.lock().expect("nobody panics with it").extend(told);
     }
 }
 
 /// What fires while the samples pass.
-fn play(groups: &[Arc<LoadedGroup>], drill: &Drill, points: &[Points]) -> Vec<(String, Labels, Vec<(String, String)>)> {
+fn play(groups: &[Arc<LoadedGroup>], drill: &Drill, points: &[Points]) -> Vec<Told> {
     let store = Arc::new(MemStore::new());
     for (labels, samples) in points {
         for (time, value) in samples {
@@ -77,8 +80,7 @@ fn play(groups: &[Arc<LoadedGroup>], drill: &Drill, points: &[Points]) -> Vec<(S
     for at in 0..=drill.lasts / drill.interval {
         manager.run_all(START + at * drill.interval);
     }
-    let fired = std::mem::take(&mut *fired.0.lock().unwrap());
-    fired
+    std::mem::take(&mut *fired.0.lock().expect("nobody panics with it"))
 }
 
 #[test]

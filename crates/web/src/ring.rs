@@ -97,9 +97,12 @@ fn query(params: &Params) -> Result<RingQuery, ApiError> {
 mod tests {
     use super::*;
 
-    /// What a query string asks for: from, to, GPUs; or a part of the refusal.
+    /// What a query asks for: from, to, GPUs.
+    type Asked = (Option<Millis>, Option<Millis>, &'static [u16]);
+
+    /// What a query string asks for; or a part of the refusal.
     #[track_caller]
-    fn check(text: &str, want: Result<(Option<Millis>, Option<Millis>, &[u16]), &str>) {
+    fn check(text: &str, want: Result<Asked, &str>) {
         match (query(&Params::of(text)), want) {
             (Ok(got), Ok((from, to, gpus))) => {
                 assert_eq!(

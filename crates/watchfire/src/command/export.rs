@@ -86,7 +86,7 @@ pub fn export(args: &ExportArgs) -> anyhow::Result<Outcome> {
     }
     if args.json {
         output::line(
-            &json!({"blocks": done.blocks, "series": done.series, "samples": done.samples,
+            json!({"blocks": done.blocks, "series": done.series, "samples": done.samples,
             "warnings": done.warnings}),
         )?;
     } else {

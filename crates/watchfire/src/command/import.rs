@@ -77,7 +77,7 @@ pub fn import(args: &ImportArgs) -> anyhow::Result<Outcome> {
         samples,
     } = total;
     if files.json {
-        output::line(&json!({"blocks": blocks, "series": series, "samples": samples}))?;
+        output::line(json!({"blocks": blocks, "series": series, "samples": samples}))?;
     } else {
         output::line(format_args!("{samples} samples of {series} series in {blocks} blocks"))?;
     }

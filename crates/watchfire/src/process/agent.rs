@@ -39,7 +39,7 @@ pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
             Box::new(move || all() + &own_page(&log))
         },
         events: log,
-        ring: super::ring::window(Some(ring)),
+        ring: super::ring::window(Some(&ring)),
         sources: BTreeMap::from([("gpu", page(Page::Gpu)), ("node", page(Page::Node))]),
     };
     tracing::info!(

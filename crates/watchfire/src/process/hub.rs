@@ -341,7 +341,8 @@ fn page_parts(
                 .settings
                 .paths
                 .is_some()
-                .then(|| parts.settings.data.join(GPU_RING)),
+                .then(|| parts.settings.data.join(GPU_RING))
+                .as_deref(),
         ),
         own_metrics: Box::new(move || own()),
         reload: Box::new(move || {

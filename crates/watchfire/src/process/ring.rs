@@ -1,6 +1,6 @@
 //! A window of the ring of GPU samples, as JSON.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use collect::gpu::ring::{RingReader, SPAN_MS, Wanted};
@@ -11,8 +11,8 @@ use web::{Ring, RingQuery, RingRefusal};
 const SAMPLES_MAX: usize = 150_000;
 
 /// Answers from the ring at this path; without one there is none.
-pub fn window(path: Option<PathBuf>) -> Ring {
-    let reader = path.as_deref().map(RingReader::new);
+pub fn window(path: Option<&Path>) -> Ring {
+    let reader = path.map(RingReader::new);
     Arc::new(move |query: &RingQuery| {
         let absent = || RingRefusal::Absent("no ring of GPU samples is kept here: give --data a folder".to_owned());
         answer(reader.as_ref().ok_or_else(absent)?, query)
