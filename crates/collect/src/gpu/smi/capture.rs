@@ -76,7 +76,14 @@ pub fn read(dialect: &Dialect, sections: &[Section<'_>], moment: Option<&str>) -
             report.complete(query::read(dialect, table));
         }
     }
-    for section in of_moment().filter(|s| !is(s, "--query-") && !is(s, "mon ") && !is(s, "mon -")) {
+    // The table rounds and shortens: it comes last.
+    let is_table = |section: &&Section<'_>| summary::is_here(section.body);
+    let tables = of_moment().filter(|section| is_table(section));
+    for section in of_moment()
+        .filter(|section| !is_table(section))
+        .chain(tables)
+        .filter(|s| !is(s, "--query-") && !is(s, "mon ") && !is(s, "mon -"))
+    {
         let body = section.body;
         if let Some(at) = body.find("<nvidia_smi_log") {
             report.complete(tree::read_xml(dialect, &body[at..]));
