@@ -1,5 +1,7 @@
 //! One expression, one small world, one word: what each kind of fault looks like, and what is no fault.
 
+#![allow(clippy::unwrap_used, reason = "a test ends where its own data are wrong")]
+
 mod support;
 
 use prove::{Evidence, Origin, RuleText};

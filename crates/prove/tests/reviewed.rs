@@ -1,5 +1,7 @@
 //! The alert rules of others against the pages of the exporters that we have: our verdicts beside those of a reviewed list.
 
+#![allow(clippy::unwrap_used, reason = "a test ends where its own data are wrong")]
+
 mod support;
 
 use std::collections::BTreeMap;
@@ -51,7 +53,7 @@ fn evidence(corpora: &Path) -> Evidence {
     let mut add = |path: &Path| {
         evidence
             .add_page(&path.display().to_string(), &std::fs::read(path).unwrap())
-            .unwrap()
+            .unwrap();
     };
     for page in PAGES {
         add(&corpora.join(page));

@@ -1,6 +1,8 @@
 //! The shipped pack: every alert has a unit test, a drill under which it fires, a healthy scenario in which it is silent, and a page
 //! for the night.
 
+#![allow(clippy::unwrap_used, reason = "a test ends where its own data are wrong")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -50,9 +52,12 @@ fn alerts(groups: &[Arc<LoadedGroup>]) -> impl Iterator<Item = &LoadedRule> {
     rules.filter(|rule| matches!(rule.kind, RuleKind::Alerting { .. }))
 }
 
+/// An alert that fired: rule, labels, annotations.
+type Told = (String, Labels, Vec<(String, String)>);
+
 /// Keeps what fired.
 #[derive(Default)]
-struct Fired(Mutex<Vec<(String, Labels, Vec<(String, String)>)>>);
+struct Fired(Mutex<Vec<Told>>);
 
 impl AlertSink for Fired {
     fn send(&self, rule: &LoadedRule, alerts: &[Alert], _: Millis) {
@@ -63,7 +68,7 @@ impl AlertSink for Fired {
 }
 
 /// What fires while the samples pass.
-fn play(groups: &[Arc<LoadedGroup>], drill: &Drill, points: &[Points]) -> Vec<(String, Labels, Vec<(String, String)>)> {
+fn play(groups: &[Arc<LoadedGroup>], drill: &Drill, points: &[Points]) -> Vec<Told> {
     let store = Arc::new(MemStore::new());
     for (labels, samples) in points {
         for (time, value) in samples {
@@ -77,8 +82,7 @@ fn play(groups: &[Arc<LoadedGroup>], drill: &Drill, points: &[Points]) -> Vec<(S
     for at in 0..=drill.lasts / drill.interval {
         manager.run_all(START + at * drill.interval);
     }
-    let fired = std::mem::take(&mut *fired.0.lock().unwrap());
-    fired
+    std::mem::take(&mut *fired.0.lock().unwrap())
 }
 
 #[test]

@@ -34,7 +34,7 @@ impl Judge<'_> {
             let mut of_name = self.metric(name, span);
             let lines = std::mem::take(&mut of_name.lines);
             if !lines.is_empty() {
-                let (lines, causes) = self.filter(name, lines, &selector.matchers, span);
+                let (lines, causes) = self.filter(name, &lines, &selector.matchers, span);
                 found.lines.extend(lines);
                 of_name.causes.extend(causes);
             }
@@ -295,7 +295,7 @@ impl Judge<'_> {
     }
 
     /// The series that pass the matchers, and why others do not.
-    fn filter(&self, name: &str, lines: Vec<Line>, matchers: &[Matcher], span: Span) -> (Vec<Line>, Vec<Reason>) {
+    fn filter(&self, name: &str, lines: &[Line], matchers: &[Matcher], span: Span) -> (Vec<Line>, Vec<Reason>) {
         let matchers: Vec<&Matcher> = matchers.iter().filter(|m| m.name != METRIC_NAME).collect();
         let passing: Vec<Line> = lines
             .iter()
@@ -313,7 +313,7 @@ impl Judge<'_> {
         let mut causes = Vec::new();
         let mut is_possible = true;
         for matcher in &culprits {
-            let (possible, cause) = self.no_match(name, &lines, matcher, span);
+            let (possible, cause) = self.no_match(name, lines, matcher, span);
             is_possible &= possible;
             causes.push(cause);
         }
