@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests use beside Rust and Node: a browser, promtool, and the Python client of NVML.
+# Installs what the tests use beside Rust and Node: a browser, promtool, amtool, Prometheus, Alertmanager, and the Python client of NVML.
 # Nothing is started. What cannot be had is said, and the tests that need it say so too.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -44,6 +44,19 @@ need_apt python3-pip pip3
 need_apt curl curl
 unpack prometheus usr/bin/promtool promtool
 unpack prometheus usr/bin/prometheus prometheus
+unpack prometheus-alertmanager usr/bin/amtool amtool
+unpack prometheus-alertmanager usr/bin/prometheus-alertmanager prometheus-alertmanager
+
+# Debian's Alertmanager reads its templates from there and nowhere else.
+share=/usr/share/prometheus/alertmanager
+if [ ! -e "$share/default.tmpl" ] && [ "$(id -u)" -eq 0 ]; then
+    folder=$(mktemp -d)
+    if (cd "$folder" && apt-get download -qq prometheus-alertmanager >/dev/null 2>&1) && dpkg -x "$folder"/*.deb "$folder/x"; then
+        mkdir -p "$share" && cp -r "$folder/x$share/." "$share/"
+    fi
+    rm -rf "$folder"
+fi
+[ -e "$share/default.tmpl" ] || echo "missing: $share/default.tmpl (as root: apt-get install prometheus-alertmanager)" >&2
 
 if [ ! -d "$tools/python/pynvml.py" ] && [ ! -e "$tools/python/pynvml.py" ]; then
     python3 -m pip install --quiet --disable-pip-version-check --target "$tools/python" nvidia-ml-py >"$tools/pip.log" 2>&1 ||

@@ -14,18 +14,23 @@ use std::ffi::{c_char, c_uint};
 
 use nvml_wrapper_sys::bindings::{self as raw, nvmlDevice_t, nvmlReturn_t};
 
+mod accounting;
+mod call;
 mod control;
 mod errors;
 mod events;
+mod fabric;
 mod fields;
 mod gpm;
 mod identity;
 mod links;
+mod mig;
 mod processes;
 mod readings;
 mod simulator;
 mod system;
 
+use crate::scenario::NoNumber;
 use simulator::Gpu;
 
 type Answer<T> = Result<T, nvmlReturn_t>;
@@ -103,7 +108,7 @@ macro_rules! getters {
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(device: $crate::abi::nvmlDevice_t, out: *mut $type) -> $crate::abi::nvmlReturn_t {
                 // SAFETY: the header asks for a pointer to this type.
-                $crate::abi::code(unsafe { $crate::abi::get(device, out, $get) })
+                $crate::abi::code(unsafe { $crate::abi::get(stringify!($name), device, out, $get) })
             }
         )*
     };
@@ -118,7 +123,7 @@ macro_rules! getters_by {
             pub unsafe extern "C" fn $name(device: $crate::abi::nvmlDevice_t, by: $by, out: *mut $type) -> $crate::abi::nvmlReturn_t {
                 let get = |gpu: &$crate::abi::simulator::Gpu| $get(gpu, by);
                 // SAFETY: the header asks for a pointer to this type.
-                $crate::abi::code(unsafe { $crate::abi::get(device, out, get) })
+                $crate::abi::code(unsafe { $crate::abi::get(stringify!($name), device, out, get) })
             }
         )*
     };
@@ -136,7 +141,7 @@ macro_rules! getters_pair {
                 second: *mut $type,
             ) -> $crate::abi::nvmlReturn_t {
                 // SAFETY: the header asks for pointers to this type.
-                $crate::abi::code(unsafe { $crate::abi::get_pair(device, first, second, $get) })
+                $crate::abi::code(unsafe { $crate::abi::get_pair(stringify!($name), device, first, second, $get) })
             }
         )*
     };
@@ -154,7 +159,7 @@ macro_rules! getters_text {
                 length: std::ffi::c_uint,
             ) -> $crate::abi::nvmlReturn_t {
                 // SAFETY: the header asks for a buffer of this length.
-                $crate::abi::code(unsafe { $crate::abi::get_text(device, out, length, $get) })
+                $crate::abi::code(unsafe { $crate::abi::get_text(stringify!($name), device, out, length, $get) })
             }
         )*
     };
@@ -165,25 +170,56 @@ use {getters, getters_by, getters_pair, getters_text};
 /// # Safety
 ///
 /// `out` is null or points to a writable `T`.
-unsafe fn get<T>(device: nvmlDevice_t, out: *mut T, get: impl FnOnce(&Gpu) -> Answer<T>) -> Answer<()> {
-    let gpu = Gpu::open(device)?;
+unsafe fn get<T>(
+    function: &'static str,
+    device: nvmlDevice_t,
+    out: *mut T,
+    get: impl FnOnce(&Gpu) -> Answer<T>,
+) -> Answer<()> {
+    let gpu = Gpu::open(function, device)?;
     if out.is_null() {
         return Err(INVALID_ARGUMENT);
     }
     // SAFETY: the caller's promise.
-    unsafe { put(out, get(&gpu)?) }
+    unsafe {
+        put(out, get(&gpu)?)?;
+        spoil(out, gpu.no_number);
+    }
+    Ok(())
 }
+
+/// Writes a number that means none over an answer.
+///
+/// # Safety
+///
+/// `out` points to a writable `T`, which is a number or a structure of numbers.
+unsafe fn spoil<T>(out: *mut T, no_number: Option<NoNumber>) {
+    // SAFETY: within the `T` of the caller's promise; any bits are a number.
+    unsafe {
+        match (no_number, size_of::<T>()) {
+            (None, _) => {}
+            (Some(NoNumber::Blank), 4) => out.cast::<u32>().write_unaligned(INT32_BLANK),
+            (Some(NoNumber::Blank), 8) => out.cast::<u64>().write_unaligned(INT64_BLANK),
+            (Some(_), size) => out.cast::<u8>().write_bytes(0xff, size),
+        }
+    }
+}
+
+/// The blanks of DCGM's header.
+const INT32_BLANK: u32 = 2_147_483_632;
+const INT64_BLANK: u64 = 9_223_372_036_854_775_794;
 
 /// # Safety
 ///
 /// Each of the pointers is null or points to a writable `T`.
 unsafe fn get_pair<T>(
+    function: &'static str,
     device: nvmlDevice_t,
     first: *mut T,
     second: *mut T,
     get: impl FnOnce(&Gpu) -> Answer<(T, T)>,
 ) -> Answer<()> {
-    let gpu = Gpu::open(device)?;
+    let gpu = Gpu::open(function, device)?;
     if first.is_null() || second.is_null() {
         return Err(INVALID_ARGUMENT);
     }
@@ -191,20 +227,24 @@ unsafe fn get_pair<T>(
     // SAFETY: the caller's promise.
     unsafe {
         put(first, one)?;
-        put(second, two)
+        put(second, two)?;
+        spoil(first, gpu.no_number);
+        spoil(second, gpu.no_number);
     }
+    Ok(())
 }
 
 /// # Safety
 ///
 /// `out` is null or points to `length` writable bytes.
 unsafe fn get_text(
+    function: &'static str,
     device: nvmlDevice_t,
     out: *mut c_char,
     length: c_uint,
     get: impl FnOnce(&Gpu) -> Answer<String>,
 ) -> Answer<()> {
-    let gpu = Gpu::open(device)?;
+    let gpu = Gpu::open(function, device)?;
     // SAFETY: the caller's promise.
     unsafe { put_text(out, length, &get(&gpu)?) }
 }

@@ -16,6 +16,8 @@ pub struct Control {
     set_epoch: extern "C" fn(i64),
     set_time: extern "C" fn(i64),
     set_scenario: unsafe extern "C" fn(*const c_char) -> c_int,
+    inject: unsafe extern "C" fn(*const c_char) -> i64,
+    end: extern "C" fn(i64),
     /// Keeps the functions above loaded.
     _library: libloading::Library,
 }
@@ -40,6 +42,8 @@ impl Control {
                 set_epoch: *library.get(b"watchfire_sim_set_epoch\0").map_err(failed)?,
                 set_time: *library.get(b"watchfire_sim_set_time_ms\0").map_err(failed)?,
                 set_scenario: *library.get(b"watchfire_sim_set_scenario\0").map_err(failed)?,
+                inject: *library.get(b"watchfire_sim_inject\0").map_err(failed)?,
+                end: *library.get(b"watchfire_sim_end\0").map_err(failed)?,
                 _library: library,
             })
         }
@@ -53,6 +57,28 @@ impl Control {
     /// Sets the time, in milliseconds since 1970; `None` returns to the machine's clock.
     pub fn set_time_ms(&self, ms: Option<i64>) {
         (self.set_time)(ms.unwrap_or(i64::MIN));
+    }
+
+    /// Injects a fault from now on, as written in a scenario without times: `{ gpu: 3, xid: 79 }`. Gives its number, for
+    /// [`end`](Self::end). Other processes that play the same scenario hear nothing of it: see
+    /// [`Switches`](crate::Switches).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Control`] for what is no fault; the library says why on standard error.
+    pub fn inject(&self, fault: &str) -> Result<u64, Error> {
+        let failed = || Error::Control {
+            path: self.path.clone(),
+            message: format!("no fault: {fault}"),
+        };
+        let text = CString::new(fault).map_err(|_| failed())?;
+        // SAFETY: a C text that lives until the call returns.
+        u64::try_from(unsafe { (self.inject)(text.as_ptr()) }).map_err(|_| failed())
+    }
+
+    /// Ends a fault that was injected; what it counted stays counted.
+    pub fn end(&self, fault: u64) {
+        (self.end)(i64::try_from(fault).unwrap_or(-1));
     }
 
     /// Names the scenario file for the next first `nvmlInit`; `None` returns to the default.

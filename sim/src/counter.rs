@@ -25,10 +25,22 @@ const END_MS: i64 = 30 * 86_400_000;
 /// Sums up to the end of each whole minute since the start, in thousandths.
 #[derive(Debug, Default)]
 pub(crate) struct Prefix {
+    /// Where the first minute begins; known once there is a sum.
+    start_ms: i64,
     sums: Vec<Counts>,
 }
 
 impl Prefix {
+    /// The sums that do not depend on what happens from a time on.
+    pub(crate) fn until(&self, t_ms: i64) -> Self {
+        // The first sum ends a minute after the start of the history, or later: that many are certainly before.
+        let certain = usize::try_from(t_ms.saturating_sub(self.start_ms) / BUCKET_MS).unwrap_or(0);
+        Self {
+            start_ms: self.start_ms,
+            sums: self.sums.iter().take(certain).copied().collect(),
+        }
+    }
+
     /// The integrals from `origin_ms` (when the counters were zero) to `t_ms`.
     ///
     /// Before the history they grow with `even`, after it with `rate`.
@@ -45,6 +57,7 @@ impl Prefix {
         add(&mut sum, &times(even, t_ms - END_MS));
         let t_ms = t_ms.min(END_MS.max(start));
         let whole = usize::try_from((t_ms - start) / BUCKET_MS).unwrap_or(0);
+        self.start_ms = start;
         let mut last = self.sums.last().copied().unwrap_or_default();
         while self.sums.len() < whole {
             let from = start + ms(self.sums.len()) * BUCKET_MS;

@@ -4,7 +4,7 @@
 //! numbers and addresses come from the scenario.
 
 use crate::Offset;
-use crate::scenario::{Fault, FaultKind, Job, OomKill, Scenario};
+use crate::scenario::{Fault, FaultKind, Job, OomKill, Scenario, Sxid, Xid};
 
 /// A line of the kernel log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,14 +44,16 @@ impl Scenario {
     fn fault_lines(&self, fault: &Fault, from_ms: i64, to_ms: i64) -> Vec<KernelMessage> {
         let at = fault.at.ms();
         match &fault.kind {
-            FaultKind::Xid(code) => self.xid_lines(fault, *code),
+            FaultKind::Xid(xid) if xid.is_logged() => self.xid_lines(fault, xid, from_ms, to_ms),
+            FaultKind::Sxid(sxid) => sxid_lines(at, sxid),
             FaultKind::OomKill(kill) => self.oom_lines(at, kill),
             FaultKind::PcieWidth(width) => self.riser_lines(fault, *width, from_ms, to_ms),
             _ => Vec::new(),
         }
     }
 
-    fn xid_lines(&self, fault: &Fault, code: u32) -> Vec<KernelMessage> {
+    fn xid_lines(&self, fault: &Fault, xid: &Xid, from_ms: i64, to_ms: i64) -> Vec<KernelMessage> {
+        let code = xid.code;
         let Some((gpu, board)) = fault.gpu.and_then(|gpu| Some((gpu, self.boards().get(gpu)?))) else {
             return Vec::new();
         };
@@ -63,12 +65,22 @@ impl Scenario {
         let mut lines = vec![
             line(at, WARNING, format!("NVRM: GPU at {}: {}", pci.xid(), board.uuid)),
             line(at, WARNING, format!("NVRM: GPU Board Serial Number: {}", board.serial)),
-            line(
-                at,
-                WARNING,
-                format!("NVRM: Xid ({}): {code}, {}", pci.xid(), xid_text(code, process)),
-            ),
         ];
+        let words = xid_text(code, process, xid.text.as_deref());
+        // Of a storm only the part that was asked for is made.
+        let every = xid.every.ms().max(0);
+        let first = match (from_ms - at).checked_div(every) {
+            Some(before) => u64::try_from(before).unwrap_or(0),
+            None => 0,
+        };
+        for count in first..xid.count_after(to_ms - at) {
+            let time = at.saturating_add(every.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX)));
+            lines.push(line(
+                time,
+                WARNING,
+                format!("NVRM: Xid ({}): {code}, {words}", pci.xid()),
+            ));
+        }
         if code == 79 {
             let lost = format!("NVRM: GPU {}: GPU has fallen off the bus.", pci.kernel());
             let serial = format!("NVRM: GPU {}: GPU serial number is {}.", pci.kernel(), board.serial);
@@ -142,7 +154,7 @@ impl Scenario {
         };
         let device = board.pci.kernel();
         let port = format!("{:04x}:{:02x}:01.0", board.pci.domain, board.pci.bus.saturating_sub(1));
-        let kind = self.kind();
+        let kind = self.kind_of(gpu);
         let device_id = kind.pci_device_id >> 16;
         let mut lines = vec![line(
             fault.at.ms(),
@@ -194,13 +206,14 @@ fn gigabits(width: u32) -> String {
 }
 
 /// What follows the code: process and words.
-fn xid_text(code: u32, process: Option<(u32, &str)>) -> String {
+fn xid_text(code: u32, process: Option<(u32, &str)>, own: Option<&str>) -> String {
     let (pid, name) = match (code, process) {
         // Errors of a channel name the process that owned it.
         (13 | 31 | 43 | 45 | 94, Some((pid, name))) => (pid.to_string(), name.to_owned()),
         _ => ("'<unknown>'".to_owned(), "<unknown>".to_owned()),
     };
     let words = match code {
+        _ if own.is_some() => own.unwrap_or_default().to_owned(),
         13 => "Graphics SM Warp Exception on (GPC 2, TPC 0, SM 1): Out Of Range Address".to_owned(),
         31 => "Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS GPCCLIENT_T1_3 faulted @ 0x7f4c_1a200000. \
                Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_READ"
@@ -220,6 +233,25 @@ fn xid_text(code: u32, process: Option<(u32, &str)>) -> String {
         _ => "unknown error".to_owned(),
     };
     format!("pid={pid}, name={name}, {words}")
+}
+
+/// In the words of the switch's driver, whose devices are numbered by the order of their addresses; here all are the first.
+fn sxid_lines(at: i64, sxid: &Sxid) -> Vec<KernelMessage> {
+    let severity = if sxid.fatal { "Fatal" } else { "Non-fatal" };
+    let link = sxid.link.map(|link| format!("Link {link} ")).unwrap_or_default();
+    let words = sxid.text.as_deref().unwrap_or("LTSSM Fault Up");
+    let head = format!("nvidia-nvswitch0: SXid ({}.0): {}", sxid.switch.xid(), sxid.code);
+    vec![
+        line(at, ERROR, format!("{head}, {severity}, {link}{words}")),
+        line(
+            at,
+            ERROR,
+            format!(
+                "{head}, Severity {} Engine instance 00 Sub-engine instance 00",
+                u8::from(sxid.fatal)
+            ),
+        ),
+    ]
 }
 
 /// A container that starts and stops is seen at its network.

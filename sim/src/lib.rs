@@ -18,11 +18,14 @@ mod host;
 mod kernel;
 pub mod kmsg;
 mod load;
+mod mig;
 mod noise;
 mod offset;
 pub mod procfs;
 mod scenario;
+mod source;
 mod state;
+mod switches;
 pub mod sysfs;
 
 pub use control::Control;
@@ -30,9 +33,12 @@ pub use error::Error;
 pub use host::HostState;
 pub use kernel::KernelMessage;
 pub use load::Load;
+pub use mig::{MigInstance, Profile};
 pub use offset::Offset;
 pub use scenario::{
-    Board, BoardKind, ClocksKind, Driver, Ecc, Fault, FaultKind, Hang, Host, Job, JobKind, OomKill, PciAddress,
-    PowerKind, Remap, Scenario, SlowCall, TemperatureKind, ThermalThrottle,
+    BadValue, Board, BoardKind, CallError, Calls, ClocksKind, Driver, DriverUnload, Ecc, FabricFault, FabricStep,
+    Fault, FaultKind, Hang, Host, Job, JobKind, Location, NoNumber, NvLinkFault, OomKill, OrphanMemory, PciAddress,
+    PowerKind, ProcessPlan, Remap, Scenario, SeenBy, SlowCall, Still, Sxid, TemperatureKind, ThermalThrottle, Xid,
 };
-pub use state::{BoardState, ProcessState, reason};
+pub use state::{BoardState, FabricState, LinkState, MigState, ProcessState, reason};
+pub use switches::Switches;

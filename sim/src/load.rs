@@ -105,7 +105,7 @@ impl Scenario {
             load = hung(&load);
         }
         if let Some(width) = self.pcie_width(gpu, t_ms) {
-            let share = f64::from(width) / f64::from(self.kind().pcie_width);
+            let share = f64::from(width) / f64::from(self.kind_of(gpu).pcie_width);
             load.pcie_tx *= share;
             load.pcie_rx *= share;
         }
@@ -126,6 +126,17 @@ impl Scenario {
             mean.add(&self.load(gpu, at), 1.0 / f64::from(LOOKS));
         }
         mean
+    }
+
+    /// The same of one GPU instance under MIG, as shares of the instance: they do not all work alike.
+    #[must_use]
+    pub fn mean_load_of(&self, gpu: usize, gpu_instance: u32, from_ms: i64, to_ms: i64) -> Load {
+        let mut load = Load::default();
+        load.add(
+            &self.mean_load(gpu, from_ms, to_ms),
+            1.0 - 0.03 * f64::from(gpu_instance.min(20)),
+        );
+        load
     }
 
     /// All GPUs of a job move in step: one channel for the job, a little of their own.
@@ -203,7 +214,7 @@ impl Scenario {
     }
 
     pub(crate) fn power_of(&self, gpu: usize, t_ms: i64, load: &Load) -> (f64, bool) {
-        let power = &self.kind().power;
+        let power = &self.kind_of(gpu).power;
         let noise = smooth(self.seed(), channel::POWER + channel_of(gpu), t_ms, 2_000);
         if load.busy
             && let Some(watts) = self.hang(gpu, t_ms)
@@ -215,12 +226,24 @@ impl Scenario {
         let idle = power.idle + 1.2 * noise + (hungry - 1.0) * power.idle;
         let asked = idle + open + (power.peak - power.idle - open) * load.intensity * hungry;
         let allowed = asked * (1.0 - 0.38 * self.throttle(gpu, t_ms).level);
-        (allowed.min(power.limit), allowed > power.limit)
+        let limit = self.power_limit(gpu, t_ms);
+        (allowed.min(limit), allowed > limit)
+    }
+
+    /// The power limit in force, in watts.
+    pub(crate) fn power_limit(&self, gpu: usize, t_ms: i64) -> f64 {
+        let lowered = self.faults_of(gpu).filter(|fault| fault.active_at(t_ms));
+        lowered
+            .filter_map(|fault| match fault.kind {
+                FaultKind::PowerLimit(watts) => Some(watts),
+                _ => None,
+            })
+            .fold(self.kind_of(gpu).power.limit, f64::min)
     }
 
     /// The multiprocessors' clock, in MHz.
     pub(crate) fn sm_clock(&self, gpu: usize, t_ms: i64, load: &Load) -> u32 {
-        let clocks = &self.kind().clocks;
+        let clocks = &self.kind_of(gpu).clocks;
         if !load.busy {
             return clocks.sm_idle;
         }
@@ -238,7 +261,7 @@ impl Scenario {
     /// through the heat sink; a lost cooling pulls it to its own value.
     #[must_use]
     pub fn temperature(&self, gpu: usize, t_ms: i64) -> f64 {
-        let kind = &self.kind().temperature;
+        let kind = &self.kind_of(gpu).temperature;
         let warmer = self.boards().get(gpu).map_or(0.0, |board| board.warmer);
         // The hall breathes with the day and the neighbours.
         let ambient = kind.ambient + warmer + 0.8 * smooth(self.seed(), channel::SLOW, t_ms, 7_200_000);
@@ -250,7 +273,7 @@ impl Scenario {
 
     /// The power as the heat sink feels it: weighted by age, with the board's time constant.
     pub(crate) fn power_lately(&self, gpu: usize, t_ms: i64) -> f64 {
-        let tau = (self.kind().temperature.time_constant * 1000.0).max(1.0);
+        let tau = (self.kind_of(gpu).temperature.time_constant * 1000.0).max(1.0);
         let (mut sum, mut weights) = (0.0, 0.0);
         for step in 0..20 {
             let age = (f64::from(step) + 0.5) * tau / 5.0;

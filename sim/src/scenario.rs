@@ -14,18 +14,29 @@ use crate::error::Error;
 use crate::offset::Offset;
 
 mod board;
+mod boards;
+mod driver;
 mod fault;
 mod job;
+mod still;
 
 pub use board::{Board, BoardKind, ClocksKind, PciAddress, PowerKind, TemperatureKind};
-pub use fault::{Ecc, Fault, FaultKind, Hang, OomKill, Remap, SlowCall, ThermalThrottle};
+pub(crate) use boards::GPUS_MAX;
+pub(crate) use fault::Written;
+pub use fault::{
+    BadValue, CallError, Calls, DriverUnload, Ecc, FabricFault, FabricStep, Fault, FaultKind, Hang, Location, NoNumber,
+    NvLinkFault, OomKill, OrphanMemory, ProcessPlan, Remap, SeenBy, SlowCall, Sxid, ThermalThrottle, Xid,
+};
 pub use job::{Job, JobKind};
+pub use still::Still;
 
 /// A simulated server.
 #[derive(Debug)]
 pub struct Scenario {
-    plan: Plan,
-    boards: Vec<Board>,
+    plan: Arc<Plan>,
+    boards: Arc<[Board]>,
+    kinds: Arc<[Arc<BoardKind>]>,
+    /// Those of the plan, and those that were injected; in order of time.
     faults: Vec<Fault>,
     pub(crate) prefixes: Vec<Mutex<Prefix>>,
 }
@@ -70,18 +81,24 @@ pub struct Host {
 /// A scenario as written.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Plan {
-    name: String,
-    seed: u64,
-    driver: Driver,
-    board: BoardKind,
-    boards: Vec<Board>,
-    host: Host,
+pub(crate) struct Plan {
+    pub(crate) name: String,
+    pub(crate) seed: u64,
+    pub(crate) driver: Driver,
+    pub(crate) board: BoardKind,
+    pub(crate) boards: Vec<Board>,
+    pub(crate) host: Host,
     #[serde(default)]
-    jobs: Vec<Job>,
+    pub(crate) jobs: Vec<Job>,
     #[serde(default)]
-    faults: Vec<fault::Written>,
+    pub(crate) faults: Vec<Written>,
+    /// Only so many boards, or more of the same make.
+    #[serde(default)]
+    pub(crate) gpus: Option<usize>,
 }
+
+/// Faults with this number and above were injected.
+pub(crate) const INJECTED: u64 = 1 << 32;
 
 impl Scenario {
     /// The scenario that is played when none is named: eight H100, all faults within a minute.
@@ -97,25 +114,57 @@ impl Scenario {
         let plan: Plan = serde_saphyr::from_str(text).map_err(|err| Error::Parse {
             message: err.to_string(),
         })?;
-        let boards = plan.boards.clone();
-        check_boards(&boards)?;
+        let boards = boards::resized(plan.boards.clone(), plan.gpus)?;
+        let kind = Arc::new(plan.board.clone());
+        let kinds = boards.iter().map(|_| Arc::clone(&kind)).collect();
+        Self::of(plan, boards, kinds)
+    }
+
+    /// A server of boards that each have a kind of their own.
+    pub(crate) fn of(plan: Plan, boards: Vec<Board>, kinds: Vec<Arc<BoardKind>>) -> Result<Arc<Self>, Error> {
+        boards::check(&boards)?;
         for job in &plan.jobs {
             job.check(boards.len())?;
         }
-        let mut faults: Vec<Fault> = plan
-            .faults
-            .iter()
-            .map(|written| written.resolve(boards.len()))
+        let mut faults: Vec<Fault> = (0..)
+            .zip(&plan.faults)
+            .map(|(id, written)| written.resolve(id, boards.len()))
             .collect::<Result<_, _>>()?;
         faults.sort_by_key(|fault| fault.at);
         // One table of sums for each board and one for the host.
         let prefixes = (0..=boards.len()).map(|_| Mutex::default()).collect();
         Ok(Arc::new(Self {
-            plan,
-            boards,
+            plan: Arc::new(plan),
+            boards: boards.into(),
+            kinds: kinds.into(),
             faults,
             prefixes,
         }))
+    }
+
+    /// The same server, with these faults beside those of the plan.
+    ///
+    /// Sums made so far stay valid up to the first difference, and are kept.
+    #[must_use]
+    pub fn with_faults(&self, injected: &[Fault]) -> Arc<Self> {
+        let is_new = |fault: &&Fault| fault.id >= INJECTED;
+        let mut faults: Vec<Fault> = self.faults.iter().filter(|fault| !is_new(fault)).cloned().collect();
+        faults.extend(injected.iter().cloned());
+        faults.sort_by_key(|fault| fault.at);
+        let before = self.faults.iter().filter(is_new);
+        let changed_ms = before.chain(injected).map(Fault::effect_begins_ms).min();
+        let kept = |prefix: &Mutex<Prefix>| {
+            // A poisoned lock only means that a reader died; the sums are valid at every moment.
+            let prefix = prefix.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            Mutex::new(prefix.until(changed_ms.unwrap_or(i64::MAX)))
+        };
+        Arc::new(Self {
+            plan: Arc::clone(&self.plan),
+            boards: Arc::clone(&self.boards),
+            kinds: Arc::clone(&self.kinds),
+            faults,
+            prefixes: self.prefixes.iter().map(kept).collect(),
+        })
     }
 
     /// Reads a scenario from a file.
@@ -128,7 +177,16 @@ impl Scenario {
             path: path.to_owned(),
             source,
         })?;
-        Self::parse(&text)
+        Self::parse_any(&text)
+    }
+
+    /// Parses a scenario, a machine profile, or a capture of `nvidia-smi -q -x`: which it is, is seen.
+    ///
+    /// # Errors
+    ///
+    /// As [`parse`](Self::parse).
+    pub fn parse_any(text: &str) -> Result<Arc<Self>, Error> {
+        crate::source::parse(text)
     }
 
     /// The scenario's name.
@@ -149,10 +207,16 @@ impl Scenario {
         &self.boards
     }
 
-    /// What all boards have in common.
+    /// What all boards have in common; where they differ, the first one's.
     #[must_use]
     pub fn kind(&self) -> &BoardKind {
-        &self.plan.board
+        self.kinds.first().map_or(&self.plan.board, Arc::as_ref)
+    }
+
+    /// What kind of board a GPU is; of one that is not there, what all have in common.
+    #[must_use]
+    pub fn kind_of(&self, gpu: usize) -> &BoardKind {
+        self.kinds.get(gpu).map_or(&self.plan.board, Arc::as_ref)
     }
 
     /// The driver.
@@ -188,23 +252,6 @@ impl Scenario {
     pub(crate) fn faults_of(&self, gpu: usize) -> impl Iterator<Item = &Fault> {
         self.faults.iter().filter(move |fault| fault.gpu == Some(gpu))
     }
-}
-
-fn check_boards(boards: &[Board]) -> Result<(), Error> {
-    if boards.is_empty() {
-        return Err(Error::invalid("no boards"));
-    }
-    for (index, board) in boards.iter().enumerate() {
-        if boards[..index]
-            .iter()
-            .any(|other| other.uuid == board.uuid || other.pci == board.pci)
-        {
-            return Err(Error::invalid(format!(
-                "board {index}: UUID or PCI address is used twice"
-            )));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -149,7 +149,7 @@ impl Plan {
                     routes: Vec::new(),
                     ..config.route.clone()
                 };
-                let at = routes.add_apart(route);
+                let at = routes.add_apart(&route);
                 (name, at)
             })
             .collect();

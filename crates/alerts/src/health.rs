@@ -1,7 +1,7 @@
 //! How receivers are: who took the last message, who did not, since when and why.
 //!
 //! A receiver is failing once a message failed for good or was tried [`ATTEMPTS`] times in vain; the next success ends
-//! that. The metric made of it (`watchfire_receiver_failing`) is what the shipped rule about delivery reads.
+//! that. The metric made of it (`watchfire_receiver_up`) is what the shipped rule about delivery reads.
 
 use std::collections::BTreeMap;
 

@@ -31,6 +31,8 @@ pub mod payload;
 pub mod receiver;
 pub mod templates;
 
+pub mod foreign;
+
 pub mod defaults;
 pub mod journal;
 

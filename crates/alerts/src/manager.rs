@@ -14,7 +14,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::alert::Alert;
 use crate::delivery::{Delivery, Outcome, Receipt};
-use crate::engine::{AlertView, Engine, GroupView, Notification, Stats};
+use crate::engine::{AlertView, Engine, GroupView, LAST_RESORT, Notification, Stats};
 use crate::error::Error;
 use crate::health::Health;
 use crate::journal::{Journal, Write};
@@ -180,10 +180,18 @@ impl Manager {
         lock(&self.shared.engine).alerts(self.shared.clock.now())
     }
 
-    /// The groups with alerts that are not over.
+    /// The groups with alerts that are not over, the labels of their routes filled in.
     #[must_use]
     pub fn groups(&self) -> Vec<GroupView> {
-        lock(&self.shared.engine).groups(self.shared.clock.now())
+        let now = self.now();
+        let mut groups = lock(&self.shared.engine).groups(now);
+        let senders = self.senders();
+        if let Some(sender) = senders.get(LAST_RESORT).and_then(|own| own.first()) {
+            for group in groups.iter_mut().filter(|g| !g.route_labels.is_empty()) {
+                group.route_labels = sender.route_labels(group, now);
+            }
+        }
+        groups
     }
 
     /// Every silence, over or not.

@@ -8,7 +8,7 @@
 //! (client, templates, memory) and [`client`] (HTTP as configured). Invariant: no secret, and no address but its host,
 //! stands in a receipt.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use config::alertmanager::{self, Found, Integration, WebhookConfig};
@@ -17,8 +17,10 @@ use model::Millis;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::delivery::{Outcome, Receipt};
-use crate::engine::{LAST_RESORT, Notification};
+use crate::engine::{AlertView, GroupView, LAST_RESORT, Notification};
 use crate::error::Error;
+use crate::group::Told;
+use crate::pipeline::Reason;
 use crate::templates::Templates;
 
 mod call;
@@ -54,7 +56,10 @@ mod wechat;
 
 use call::Call;
 use failure::Failure;
-use line::Line;
+
+pub(crate) use client::unbuilt;
+pub(crate) use exchange::Request;
+pub(crate) use line::Line;
 
 /// A way to tell, ready to use.
 #[derive(Debug)]
@@ -145,13 +150,42 @@ impl Sender {
         {
             return Some("role_arn in sns_configs");
         }
-        client::unbuilt(&self.line.http)
+        unbuilt(&self.line.http)
     }
 
     /// The kind, as in `webhook[0]`.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         self.kind
+    }
+
+    /// The labels of a group's route, filled in.
+    pub(crate) fn route_labels(&self, group: &GroupView, now: Millis) -> BTreeMap<String, String> {
+        let told = |view: &AlertView| Told {
+            alert: Arc::clone(&view.alert),
+            fingerprint: view.fingerprint,
+            resolved: false,
+        };
+        let notification = Notification {
+            id: 0,
+            receiver: group.receiver.clone(),
+            integration: 0,
+            attempt: 1,
+            group_key: group.key.clone(),
+            group_labels: group.labels.clone(),
+            alerts: group.alerts.iter().map(told).collect(),
+            reason: Reason::First,
+            at: now,
+            route_labels: group.route_labels.clone(),
+            last_at: 0,
+        };
+        let none = Found::default();
+        let call = Call::new(&self.line, &none, &notification);
+        let filled = |(name, text): (&String, &String)| {
+            let text = call.fill(call::Form::Text, "a route label", text, "");
+            (name.clone(), text)
+        };
+        group.route_labels.iter().map(filled).collect()
     }
 
     /// Waits for a place on the way; to be given back once the outcome is written down.

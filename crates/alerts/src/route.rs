@@ -60,9 +60,9 @@ impl Routes {
     }
 
     /// Adds a route that no alert takes by itself; for those that the tree leads nowhere useful.
-    pub fn add_apart(&mut self, route: Route) -> usize {
+    pub fn add_apart(&mut self, route: &Route) -> usize {
         let key = matchers::show(&route.matchers);
-        self.add(&route, &key)
+        self.add(route, &key)
     }
 
     /// The routes a label set takes, in order; at least one when the root matches everything.

@@ -310,10 +310,10 @@ async fn a_failing_receiver_is_told_about_by_another() {
         let families = manager.families();
         let family = families
             .iter()
-            .find(|f| f.name == "watchfire_receiver_failing")
+            .find(|f| f.name == "watchfire_receiver_up")
             .expect("a family");
         let line = family.metrics.iter().find(|m| m.labels[0].1 == name).expect("a line");
-        line.value
+        1.0 - line.value
     };
     for _ in 0..100 {
         if failing("first") > 0.0 {

@@ -48,7 +48,8 @@ pub struct Meta {
     pub sources: Vec<String>,
     /// Counts that the store wants to know without reading data, such as `samples`.
     pub counts: BTreeMap<String, u64>,
-    /// Size and checksum of every other file, by path within the folder.
+    /// Size and checksum of every other file, by path within the folder. On disk `meta.json` itself is among them:
+    /// the checksum of the description as compact JSON without that entry.
     pub files: BTreeMap<String, FileMeta>,
 }
 
@@ -116,7 +117,13 @@ impl Draft {
         meta.ulid.clone_from(&self.ulid);
         measure(vfs, &dir, "", &mut meta.files)?;
         let path = dir.join(META);
+        let own = FileMeta {
+            bytes: 0,
+            crc32c: checksum(&meta),
+        };
+        meta.files.insert(META.to_owned(), own);
         let text = serde_json::to_vec_pretty(&meta).expect("plain fields become JSON");
+        meta.files.remove(META);
         let file = vfs.create(&path).map_err(Error::io("create", &path))?;
         file.write(&text)
             .and_then(|()| file.sync())
@@ -157,7 +164,9 @@ fn measure(vfs: &dyn Vfs, dir: &Path, prefix: &str, into: &mut BTreeMap<String, 
     Ok(())
 }
 
-fn fresh_ulid(time: Millis) -> String {
+/// A name for a block that begins at `time`.
+#[must_use]
+pub fn fresh_ulid(time: Millis) -> String {
     // The standard library seeds each of these anew; a name needs no better chance than that.
     let random = || u128::from(RandomState::new().build_hasher().finish());
     Ulid::from_parts(u64::try_from(time).unwrap_or(0), random() << 64 | random()).to_string()
@@ -208,7 +217,7 @@ pub fn open_all(vfs: &Arc<dyn Vfs>, blocks: &Path) -> Result<Found, Error> {
 fn read_meta(vfs: &dyn Vfs, path: &Path) -> Result<Meta, Error> {
     let file = path.join(META);
     let bytes = vfs.map(&file).map_err(Error::io("read", &file))?;
-    let meta: Meta = serde_json::from_slice(&bytes).map_err(|e| Error::damaged(&file, 0, e.to_string()))?;
+    let mut meta: Meta = serde_json::from_slice(&bytes).map_err(|e| Error::damaged(&file, 0, e.to_string()))?;
     if meta.format > FORMAT {
         return Err(Error::Newer {
             path: path.to_path_buf(),
@@ -218,6 +227,13 @@ fn read_meta(vfs: &dyn Vfs, path: &Path) -> Result<Meta, Error> {
     }
     if path.file_name().and_then(|n| n.to_str()) != Some(meta.ulid.as_str()) {
         return Err(Error::damaged(&file, 0, format!("describes block {}", meta.ulid)));
+    }
+    // Format 1 had no checksum of its own.
+    if meta.format > 1 {
+        let own = meta.files.remove(META);
+        if own.is_none_or(|own| own.crc32c != checksum(&meta)) {
+            return Err(Error::damaged(&file, 0, "it does not fit its checksum"));
+        }
     }
     let mut sizes = BTreeMap::new();
     list_sizes(vfs, path, "", &mut sizes)?;
@@ -233,6 +249,11 @@ fn read_meta(vfs: &dyn Vfs, path: &Path) -> Result<Meta, Error> {
         }
     }
     Ok(meta)
+}
+
+/// Of a description without its own entry among the files.
+fn checksum(meta: &Meta) -> u32 {
+    crc32c::crc32c(&serde_json::to_vec(meta).expect("plain fields become JSON"))
 }
 
 fn list_sizes(vfs: &dyn Vfs, dir: &Path, prefix: &str, into: &mut BTreeMap<String, u64>) -> Result<(), Error> {

@@ -10,12 +10,14 @@ mod catalog;
 mod classifier;
 mod counts;
 mod event;
+mod join;
 mod oom;
 mod pci;
+mod sxid;
 mod tidings;
 mod xid;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{self, BufRead, Read as _, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,7 +27,7 @@ use model::{Family, Kind, Millis};
 use crate::page::Page;
 use crate::{Collector, Error, Readings, State, Worker};
 
-pub use catalog::{Side, XidCatalog, XidEntry, XidSeverity};
+pub use catalog::{Side, XidCatalog, XidEntry, XidSeverity, XidViews};
 pub use classifier::{Classifier, PATTERNS};
 pub use event::Event;
 pub use pci::PciAddress;
@@ -34,9 +36,19 @@ pub use xid::{GpuIdentity, XidCounts, XidSource};
 
 use counts::FirstSightZero;
 use oom::OomJoin;
+use sxid::SxidCounts;
 
 /// Events kept for whoever asks for the latest.
 const RECENT_MAX: usize = 256;
+
+/// Different messages whose meaning is remembered; a storm has some dozens.
+const SEEN_MAX: usize = 64;
+
+/// Longer messages are not remembered.
+const SEEN_BYTES_MAX: usize = 1_024;
+
+/// The code of a GPU that has fallen off the bus.
+const FALLEN_OFF: u32 = 79;
 
 /// Processes counted by name; the kills of further ones count as `other`.
 const OOM_SERIES_MAX: usize = 64;
@@ -83,6 +95,9 @@ struct Inner {
     join: OomJoin,
     /// Kills by process and constraint.
     kills: FirstSightZero<(String, String)>,
+    sxids: SxidCounts,
+    /// Messages seen lately and what they mean: in a storm the same ones come again and again.
+    seen: HashMap<String, Event>,
 }
 
 impl Kernel {
@@ -100,13 +115,15 @@ impl Kernel {
                 lost: 0,
                 join: OomJoin::default(),
                 kills: FirstSightZero::default(),
+                sxids: SxidCounts::default(),
+                seen: HashMap::new(),
             }),
         }
     }
 
     /// Takes a message that the kernel gave at `time`, and says what it means, if anything.
     pub fn message(&self, text: &str, time: Millis) -> Option<Event> {
-        let mut event = self.classifier.classify(text)?;
+        let mut event = self.meaning(text)?;
         event.time = time;
         let mut inner = lock(&self.inner);
         inner.join.see(&mut event);
@@ -116,8 +133,13 @@ impl Kernel {
         if event.class == "oom-kill" {
             inner.count_kill(&event);
         }
-        if let (Some(xid), Some(pci)) = (event.xid, &event.pci) {
-            self.xids.count(XidSource::Kernel, pci, xid, time);
+        inner.sxids.see(&event);
+        let xid = match event.class {
+            "gpu-fallen-off-bus" => Some((XidSource::KernelText, FALLEN_OFF)),
+            _ => event.xid.map(|xid| (XidSource::Kernel, xid)),
+        };
+        if let (Some((source, xid)), Some(pci)) = (xid, &event.pci) {
+            self.xids.count(source, pci, xid, time);
         }
         if inner.recent.len() == RECENT_MAX {
             inner.recent.pop_front();
@@ -125,6 +147,21 @@ impl Kernel {
         inner.recent.push_back(event.clone());
         drop(inner);
         self.xids.ring(time);
+        Some(event)
+    }
+
+    fn meaning(&self, text: &str) -> Option<Event> {
+        if let Some(event) = lock(&self.inner).seen.get(text) {
+            return Some(event.clone());
+        }
+        let event = self.classifier.classify(text)?;
+        let seen = &mut lock(&self.inner).seen;
+        if seen.len() >= SEEN_MAX {
+            seen.clear();
+        }
+        if text.len() <= SEEN_BYTES_MAX {
+            seen.insert(text.to_owned(), event.clone());
+        }
         Some(event)
     }
 
@@ -179,6 +216,10 @@ impl Kernel {
         }
         lost.push(Vec::new(), crate::source::to_f64(inner.lost));
         vec![kills, events, lost]
+    }
+
+    fn sxids(&self, look: Look) -> Family {
+        lock(&self.inner).sxids.family(|counts| look.at(counts))
     }
 
     fn source_error(&self) -> Option<Error> {
@@ -248,7 +289,7 @@ impl Collector for XidCollector {
 
     fn collect(&mut self, _: Millis) -> Readings {
         let xids = &self.0.xids;
-        let mut readings = Readings::of(vec![xids.family()]);
+        let mut readings = Readings::of(vec![xids.family(), self.0.sxids(Look::Page)]);
         // One source is enough to count; that it is the only one is worth a word.
         let error = self.0.source_error();
         if let Some(error) = error {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::{Clock, Family};
 
-use crate::gpu::{self, FIELDS, FieldTable, HostLabel, Names, Selection};
+use crate::gpu;
 use crate::kernel::{self, Classifier, Kernel, PATTERNS, XidCatalog, XidCounts};
 use crate::page::Page;
 use crate::{Error, Paths, Runner, State, node};
@@ -17,18 +17,16 @@ pub struct Machine {
     pub kernel: Arc<Kernel>,
     /// Gives the pages.
     pub runner: Runner,
+    /// The processes that speak to the GPU driver, where it is not this one.
+    pub gpu_helpers: Option<gpu::Helpers>,
 }
 
 impl Machine {
-    /// Starts the collectors of the machine at `paths` with the tables that come with the program.
-    ///
-    /// `hostname` is the label `Hostname` of the GPU page; `labels` stand on every line (`simulated="true"`).
-    /// `inventory` is the file that keeps which GPUs there are ([`gpu::Options::inventory`]).
-    /// Kernel messages are the caller's to read: [`Kernel::attached`] or [`Kernel::detached`], then [`Kernel::message`].
+    /// Starts the collectors of the machine at `paths` with the usual GPU page and the driver's library in this process.
     ///
     /// # Errors
     ///
-    /// [`Error::Thread`]; the tables are tested.
+    /// As [`Machine::start_with`].
     pub fn start(
         paths: &Paths,
         hostname: &str,
@@ -36,16 +34,36 @@ impl Machine {
         clock: &Arc<dyn Clock>,
         inventory: Option<&Path>,
     ) -> Result<Self, Error> {
+        let shown = gpu::Shown::usual()?;
+        Self::start_with(paths, hostname, labels, clock, inventory, shown, gpu::Place::Here)
+    }
+
+    /// Starts the collectors of the machine at `paths` with the tables that come with the program.
+    ///
+    /// `hostname` is the label `Hostname` of the GPU page; `labels` stand on every line (`simulated="true"`).
+    /// `inventory` is the file that keeps which GPUs there are ([`gpu::Options::inventory`]).
+    /// `place` is where the GPU driver's library is loaded.
+    /// Kernel messages are the caller's to read: [`Kernel::attached`] or [`Kernel::detached`], then [`Kernel::message`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Thread`]; the tables are tested.
+    pub fn start_with(
+        paths: &Paths,
+        hostname: &str,
+        labels: Vec<(&'static str, String)>,
+        clock: &Arc<dyn Clock>,
+        inventory: Option<&Path>,
+        shown: gpu::Shown,
+        place: gpu::Place,
+    ) -> Result<Self, Error> {
         let catalog = XidCatalog::embedded()?;
         let xids = XidCounts::new(&catalog);
         let kernel = Arc::new(Kernel::new(Arc::new(Classifier::new(PATTERNS)?), xids.clone()));
         let options = gpu::Options {
             library: paths.nvml_library.clone(),
             hostname: hostname.to_owned(),
-            selection: Selection::usual(&FieldTable::new(FIELDS)?, Names::default()),
-            host_label: HostLabel::default(),
-            nvidia_smi: None,
-            processes_max: gpu::PROCESSES_MAX,
+            shown,
             deadline: gpu::DEADLINE,
             tick: gpu::TICK,
             clock: Arc::clone(clock),
@@ -54,12 +72,14 @@ impl Machine {
             inventory: inventory.map(Path::to_owned),
         };
         let mut workers = node::workers(paths);
-        workers.extend(gpu::workers(paths, options)?);
+        let (gpu_workers, gpu_helpers) = gpu::start(paths, options, place)?;
+        workers.extend(gpu_workers);
         workers.extend(kernel::workers(&kernel));
         let runner = Runner::start(workers, Arc::clone(clock)).map_err(Error::Thread)?;
         Ok(Self {
             kernel,
             runner: runner.with_labels(labels),
+            gpu_helpers,
         })
     }
 

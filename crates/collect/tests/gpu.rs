@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use collect::gpu::{self, FIELDS, FieldTable, HostLabel, Names, Selection};
+use collect::gpu;
 use collect::kernel::{self, Classifier, Kernel, PATTERNS, XidCatalog, XidCounts};
 use collect::page::Page;
 use collect::{Machine, Paths, Runner, State};
@@ -103,10 +103,7 @@ fn agent(paths: &Paths, clock: Arc<Hands>, deadline: Duration, inventory: Option
     let options = gpu::Options {
         library: paths.nvml_library.clone(),
         hostname: "node-a".to_owned(),
-        selection: Selection::usual(&FieldTable::new(FIELDS).expect("our own table"), Names::Dcgm48),
-        host_label: HostLabel::default(),
-        nvidia_smi: None,
-        processes_max: gpu::PROCESSES_MAX,
+        shown: gpu::Shown::usual().expect("our own table"),
         deadline,
         tick: Duration::from_secs(3600),
         clock: clock.clone(),
@@ -562,4 +559,121 @@ fn no_driver_is_a_state_and_gpus_on_the_bus_are_missed() {
     let page = runner.collect(Page::Gpu);
     assert_eq!(value(&page, "watchfire_gpus_expected", &[]), Some(1.0));
     assert_eq!(value(&page, "watchfire_gpus_present", &[]), Some(0.0));
+}
+
+/// An agent of a machine without NVML, whose `nvidia-smi` is this script.
+fn agent_with_smi(folder: &Path, script: &str, shown: gpu::Shown) -> Runner {
+    use std::os::unix::fs::PermissionsExt as _;
+    let program = folder.join("nvidia-smi");
+    fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("a script");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let paths = Paths {
+        sysfs: folder.join("sys"),
+        procfs: folder.join("proc"),
+        ..Paths::default()
+    };
+    let catalog = XidCatalog::embedded().expect("our own table");
+    let clock = Arc::new(Hands(AtomicI64::new(EPOCH_MS)));
+    let options = gpu::Options {
+        library: Some(folder.join("no-such-library.so")),
+        hostname: "node-a".to_owned(),
+        shown: gpu::Shown {
+            nvidia_smi: Some(program),
+            ..shown
+        },
+        deadline: PATIENCE,
+        tick: Duration::from_secs(3600),
+        clock: clock.clone(),
+        xids: XidCounts::new(&catalog),
+        catalog,
+        inventory: None,
+    };
+    Runner::start(gpu::workers(&paths, options).expect("our own tables"), clock).expect("threads")
+}
+
+#[test]
+fn without_the_library_what_nvidia_smi_says_is_shown_under_the_same_names() {
+    let Some(xml) = corpora::folder("nvidia-smi/xml/telegraf-a100-sxm4-v12.xml") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let shown = gpu::Shown::usual().expect("our own table");
+    let runner = agent_with_smi(folder.path(), &format!("cat '{}'", xml.display()), shown);
+    let page = runner.collect(Page::Gpu);
+    assert_eq!(
+        value(&page, "watchfire_collector_up", &[("collector", "gpu")]),
+        Some(1.0)
+    );
+    assert_eq!(
+        value(&page, "watchfire_gpu_driver_state", &[("state", "ok")]),
+        Some(1.0)
+    );
+    assert_eq!(value(&page, "DCGM_FI_DEV_GPU_TEMP", &[("gpu", "0")]), Some(27.0));
+    assert_eq!(value(&page, "DCGM_FI_DEV_MEMORY_TEMP", &[("gpu", "0")]), Some(44.0));
+}
+
+#[test]
+fn what_nvidia_smi_complains_of_is_a_state_and_gpus_seen_before_are_missed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let shown = gpu::Shown::usual().expect("our own table");
+    let script = "echo 'Failed to initialize NVML: Driver/library version mismatch'; exit 18";
+    let runner = agent_with_smi(folder.path(), script, shown);
+    let page = runner.collect(Page::Gpu);
+    assert_eq!(
+        value(&page, "watchfire_collector_up", &[("collector", "gpu")]),
+        Some(0.0)
+    );
+    let state = [("state", "version_mismatch")];
+    assert_eq!(value(&page, "watchfire_gpu_driver_state", &state), Some(1.0));
+    assert!(page.iter().all(|f| !f.name.starts_with("DCGM_")));
+}
+
+#[test]
+fn both_generations_on_one_page_have_equal_facts_and_their_own_labels() {
+    let Some(xml) = corpora::folder("nvidia-smi/xml/telegraf-a100-sxm4-v12.xml") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let table = gpu::FieldTable::new(gpu::FIELDS).expect("our own table");
+    let shown = gpu::Shown {
+        selection: gpu::Selection::usual(&table, gpu::Names::Both),
+        ..gpu::Shown::usual().expect("our own table")
+    };
+    let runner = agent_with_smi(folder.path(), &format!("cat '{}'", xml.display()), shown);
+    let page = runner.collect(Page::Gpu);
+    let mut compared = 0;
+    for field in table
+        .fields
+        .iter()
+        .filter(|f| f.new != f.name && f.show == gpu::Show::Default)
+    {
+        let (old, new) = (value(&page, &field.name, &[]), value(&page, &field.new, &[]));
+        assert_eq!(old.is_some(), new.is_some(), "{}", field.name);
+        if let Some((old, new)) = old.zip(new) {
+            let want = old * field.factor.times / field.factor.divided_by;
+            assert!(
+                (new - want).abs() <= 1e-9 * want.abs(),
+                "{}: {old} and {new}",
+                field.name
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared >= 10, "{compared}");
+    let labels = |name: &str| {
+        family(&page, name)[0]
+            .labels
+            .iter()
+            .map(|(n, _)| *n)
+            .collect::<Vec<_>>()
+    };
+    let common = ["gpu", "UUID", "pci_bus_id", "device", "modelName"];
+    assert_eq!(
+        labels("DCGM_FI_DEV_GPU_TEMP"),
+        [&common[..], &["Hostname", "DCGM_FI_DRIVER_VERSION"]].concat()
+    );
+    assert_eq!(
+        labels("DCGM_FI_DEV_GPU_TEMP_CELSIUS"),
+        [&common[..], &["hostname", "DCGM_FI_SYSTEM_DRIVER_VERSION"]].concat()
+    );
 }

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use collect::Runner;
 use collect::gpu::{self, CaptureOptions, FIELDS, FieldTable, HostLabel, Names, Selection};
 use collect::page::Page;
-use collect::Runner;
 use model::{Family, Metric, SystemClock};
 
 mod corpora;
@@ -318,7 +318,8 @@ fn a_gpu_that_is_lost_is_down_and_leaves_the_others() {
 
     let (states, page) = up("query-with-unknown-error.csv");
     assert_eq!(states[2], pair("2", "lost"));
-    assert_eq!(states.iter().filter(|(_, state)| state == "ok").count(), 4);
+    assert_eq!(states[1], pair("1", "failed"));
+    assert_eq!(states.iter().filter(|(_, state)| state == "ok").count(), 3);
     assert_eq!(of_gpu(&page, "DCGM_FI_DEV_GPU_TEMP", "0"), Some(34.0));
     assert_eq!(of_gpu(&page, "DCGM_FI_DEV_FB_USED", "3"), Some(40_537.0));
     let absent = |gpu: &str, field: &str| {
@@ -427,4 +428,69 @@ fn damaged_outputs_are_pages_too() {
         }
     }
     println!("{tried} damaged outputs");
+}
+
+#[test]
+fn outputs_of_windows_and_of_a_loop_are_read_too() {
+    let log = |degrees: u32| {
+        format!(
+            "<nvidia_smi_log><gpu id=\"00000000:3B:00.0\"><temperature><gpu_temp>{degrees} C</gpu_temp></temperature></gpu></nvidia_smi_log>\r\n"
+        )
+    };
+    let text = format!("{}{}", log(40), log(41));
+    assert_eq!(
+        of_gpu(&page(text.as_bytes(), None), "DCGM_FI_DEV_GPU_TEMP", "0"),
+        Some(41.0),
+        "the last"
+    );
+    let cut = format!("{}<nvidia_smi_log><gpu id=", log(40));
+    assert_eq!(
+        of_gpu(&page(cut.as_bytes(), None), "DCGM_FI_DEV_GPU_TEMP", "0"),
+        Some(40.0),
+        "the last that is whole"
+    );
+    let wide: Vec<u8> = [0xff, 0xfe]
+        .into_iter()
+        .chain(text.encode_utf16().flat_map(u16::to_le_bytes))
+        .collect();
+    assert_eq!(of_gpu(&page(&wide, None), "DCGM_FI_DEV_GPU_TEMP", "0"), Some(41.0));
+}
+
+#[test]
+fn labels_stand_in_the_order_of_the_exporters_mig_page() {
+    let (Some(theirs), Some(capture)) = (
+        corpora::folder("dcgm/pages/mig-h100.prom"),
+        corpora::folder("nvidia-smi/captures/linux-x86_64__nvidia-h100-mig__590.48.01.txt"),
+    ) else {
+        return;
+    };
+    let theirs = fs::read_to_string(theirs).expect("a page");
+    let line = theirs
+        .lines()
+        .find(|line| line.starts_with("DCGM_FI_DEV_FB_FREE{"))
+        .expect("a line");
+    let (_, labels) = line.split_once('{').expect("labels");
+    let names: Vec<&str> = labels
+        .split("\",")
+        .filter_map(|part| part.split_once("=\""))
+        .map(|(name, _)| name)
+        .collect();
+    let table = FieldTable::new(FIELDS).expect("our own table");
+    let options = CaptureOptions {
+        capture: &fs::read(capture).expect("a file"),
+        moment: None,
+        hostname: "node-a".to_owned(),
+        selection: Selection::usual(&table, Names::Dcgm48),
+        host_label: HostLabel::Lower,
+    };
+    let workers = gpu::capture_workers(options).expect("our own tables");
+    let page = Runner::start(workers, Arc::new(SystemClock))
+        .expect("a thread")
+        .collect(Page::Gpu);
+    let ours: Vec<&str> = lines(&page, "DCGM_FI_DEV_FB_FREE")[1]
+        .labels
+        .iter()
+        .map(|(n, _)| *n)
+        .collect();
+    assert_eq!(ours, names);
 }

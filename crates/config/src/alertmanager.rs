@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use model::Millis;
 
+use self::matchers::Mode;
 use crate::error::{Error, read};
 use crate::http::HttpClientConfig;
 use crate::yaml::{Fields, Node, Result, parse};
@@ -62,9 +63,18 @@ impl Config {
     ///
     /// What is wrong, with line and caret.
     pub fn load(path: &Path) -> std::result::Result<Self, Error> {
+        Self::load_in(path, Mode::default())
+    }
+
+    /// Reads a file in a mode of matchers.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, with line and caret.
+    pub fn load_in(path: &Path, mode: Mode) -> std::result::Result<Self, Error> {
         let text = read(path)?;
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-        let config = Self::parse(&path.display().to_string(), &text)?;
+        let config = Self::parse_in(&path.display().to_string(), &text, mode)?;
         Ok(config.within(folder.unwrap_or(Path::new("."))))
     }
 
@@ -83,8 +93,17 @@ impl Config {
     ///
     /// What is wrong, with line and caret.
     pub fn parse(path: &str, text: &str) -> std::result::Result<Self, Error> {
+        Self::parse_in(path, text, Mode::default())
+    }
+
+    /// Judges a text in a mode of matchers.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, with line and caret.
+    pub fn parse_in(path: &str, text: &str, mode: Mode) -> std::result::Result<Self, Error> {
         parse(text)
-            .and_then(|node| Self::read(&node))
+            .and_then(|node| Self::read_in(&node, mode))
             .map_err(|fault| Error::at(path, text, &fault))
     }
 
@@ -93,13 +112,16 @@ impl Config {
     /// # Errors
     ///
     /// A fault at what is wrong.
-    pub fn read(node: &Node) -> Result<Self> {
+    pub fn read_in(node: &Node, mode: Mode) -> Result<Self> {
         let mut fields = node.fields()?;
         let global = global::read(fields.part("global"))?;
         let receivers = receivers(&mut fields, &global)?;
         let time_intervals = time_intervals(&mut fields)?;
         let inhibit_rules = fields.list_of("inhibit_rules")?;
-        let inhibit_rules = inhibit_rules.iter().map(InhibitRule::read).collect::<Result<_>>()?;
+        let inhibit_rules = inhibit_rules
+            .iter()
+            .map(|node| InhibitRule::read_in(node, mode))
+            .collect::<Result<_>>()?;
         let templates = fields.or_empty("templates")?;
         fields.part("tracing").map(global::tracing).transpose()?;
         if let Some(recorder) = fields.part("event_recorder") {
@@ -110,7 +132,7 @@ impl Config {
         let Some(route_node) = route_node else {
             return Err(fields.fault("no routes provided"));
         };
-        let route = Route::read_root(route_node)?;
+        let route = Route::read_in(route_node, mode)?;
         check_root(&route, route_node)?;
         route::check_names(route_node, &receivers, &time_intervals)?;
         Ok(Self {

@@ -114,6 +114,46 @@ pub struct OAuth2 {
     pub proxy: ProxyConfig,
 }
 
+/// What a token's server answers (RFC 6749, 5.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// The token.
+    pub access: Secret,
+    /// What stands before it in the header; `Bearer` unless told.
+    pub kind: String,
+    /// How long it is good for, in seconds; absent where the server does not say.
+    pub expires_in: Option<i64>,
+}
+
+impl Token {
+    /// Reads the server's JSON.
+    ///
+    /// # Errors
+    ///
+    /// A sentence when it holds no token; the text itself stays out of it.
+    pub fn parse(text: &str) -> std::result::Result<Self, String> {
+        let read = |node: &Node| -> Result<Self> {
+            let find = |name: &str| {
+                node.map()
+                    .map(|pairs| pairs.iter().find(|(k, _)| k.text == name).map(|(_, v)| v))
+            };
+            let access = find("access_token")?.ok_or_else(|| node.fault("no access_token in the answer"))?;
+            let kind = find("token_type")?.map(Node::read::<String>).transpose()?;
+            Ok(Self {
+                access: Secret::new(access.read::<String>()?),
+                kind: match kind {
+                    Some(kind) if !kind.is_empty() && !kind.eq_ignore_ascii_case("bearer") => kind,
+                    _ => "Bearer".to_owned(),
+                },
+                expires_in: find("expires_in")?.and_then(|v| v.read::<i64>().ok()),
+            })
+        };
+        crate::yaml::parse(text)
+            .and_then(|node| read(&node))
+            .map_err(|fault| fault.message)
+    }
+}
+
 /// The proxy.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProxyConfig {

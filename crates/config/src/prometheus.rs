@@ -30,7 +30,7 @@ pub use global::{EscapingScheme, GlobalConfig, ScrapeProtocol};
 pub use remote::{QueueConfig, RemoteReadConfig, RemoteWriteConfig};
 pub use scrape::{Limits, ScrapeConfig};
 pub use storage::{OtlpConfig, StorageConfig};
-pub use targets::StaticConfig;
+pub use targets::{StaticConfig, target_groups};
 
 /// A whole configuration, defaults resolved.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use model::Millis;
 
 use crate::alertmanager;
+use crate::alertmanager::matchers::Mode;
 use crate::error::{Error, read};
 use crate::prometheus::{self, GlobalConfig};
 use crate::size::Bytes;
@@ -17,7 +18,7 @@ use crate::yaml::{Decode, Duration, Fields, Node, Result, parse};
 
 mod collect;
 
-pub use collect::{Collect, Collector, GpuConfig, GpuNames, Paths};
+pub use collect::{Collect, Collector, GpuConfig, GpuNames, HostnameLabel, Paths};
 
 /// The whole file, defaults resolved.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +29,8 @@ pub struct Config {
     pub data_dir: Option<PathBuf>,
     /// Whether a listener off loopback may go without authentication.
     pub insecure: bool,
+    /// Whether samples may be deleted and snapshots taken over HTTP.
+    pub admin_api: bool,
     /// How others reach this hub: stands in messages. `None` for the listener's address.
     pub external_url: Option<Url>,
     /// Whether the exporters' own ports are opened too.
@@ -52,6 +55,8 @@ pub struct Config {
     pub alertmanager: Option<alertmanager::Config>,
     /// The folder that paths in `alertmanager` count from.
     pub alertmanager_folder: PathBuf,
+    /// Which syntax the matchers of `alertmanager` are read in.
+    pub matchers: Mode,
 }
 
 /// How long something is kept: whichever bound is met first.
@@ -70,8 +75,16 @@ pub struct Limits {
     pub series: u64,
     /// Samples a query may load.
     pub query_samples: u64,
+    /// Series a query may select.
+    pub query_series: u64,
+    /// Bytes of memory that the values and labels of a query may take.
+    pub query_memory: u64,
     /// How long a query may take, in milliseconds.
     pub query_timeout: Millis,
+    /// How long a query may take before it is logged, in milliseconds.
+    pub slow_query: Millis,
+    /// Bytes of memory for results of refreshing range queries.
+    pub result_cache: u64,
     /// Queries at one time.
     pub queries: u64,
     /// Bytes of a request's body.
@@ -98,7 +111,11 @@ impl Default for Limits {
         Self {
             series: 2_000_000,
             query_samples: 50_000_000,
+            query_series: 5_000_000,
+            query_memory: 1 << 30,
             query_timeout: 120_000,
+            slow_query: 10_000,
+            result_cache: 64 << 20,
             queries: 20,
             body_bytes: 64 << 20,
             alerts: 100_000,
@@ -112,6 +129,7 @@ impl Default for Config {
             listen: None,
             data_dir: None,
             insecure: false,
+            admin_api: false,
             external_url: None,
             compat_ports: false,
             retention: Retention::default(),
@@ -127,6 +145,7 @@ impl Default for Config {
             prometheus_folder: PathBuf::from("."),
             alertmanager: None,
             alertmanager_folder: PathBuf::from("."),
+            matchers: Mode::default(),
         }
     }
 }
@@ -174,6 +193,9 @@ impl Config {
         let placed = |fault| Error::at(path, text, &fault);
         let root = parse(text).map_err(placed)?;
         let mut config = Self::own_keys(&root).map_err(placed)?;
+        if let Some(file) = &mut config.gpu.counters_file {
+            *file = folder.join(&file);
+        }
         folder.clone_into(&mut config.prometheus_folder);
         folder.clone_into(&mut config.alertmanager_folder);
         let mut fields = root.fields().map_err(placed)?;
@@ -191,7 +213,7 @@ impl Config {
             match elsewhere(node, folder).map_err(placed)? {
                 Some(file) => config.use_alertmanager(&file)?,
                 None => {
-                    let inline = alertmanager::Config::read(node).map_err(placed)?;
+                    let inline = alertmanager::Config::read_in(node, config.matchers).map_err(placed)?;
                     config.alertmanager = Some(inline.within(folder));
                 }
             }
@@ -216,7 +238,7 @@ impl Config {
     ///
     /// What is wrong with it.
     pub fn use_alertmanager(&mut self, path: &Path) -> std::result::Result<(), Error> {
-        self.alertmanager = Some(alertmanager::Config::load(path)?);
+        self.alertmanager = Some(alertmanager::Config::load_in(path, self.matchers)?);
         self.alertmanager_folder = folder_of(path);
         Ok(())
     }
@@ -230,6 +252,7 @@ impl Config {
             listen: fields.part("listen").map(listen).transpose()?,
             data_dir: fields.get::<String>("data_dir")?.map(PathBuf::from),
             insecure: fields.or_empty("insecure")?,
+            admin_api: fields.or_empty("admin_api")?,
             external_url: external_url(&mut fields)?,
             compat_ports: fields.or_empty("compat_ports")?,
             retention: retention(fields.part("retention"))?,
@@ -237,6 +260,7 @@ impl Config {
             gpu: GpuConfig::read(fields.part("gpu"))?,
             limits: limits(fields.part("limits"))?,
             promql_experimental: promql(fields.part("promql"))?,
+            matchers: alerting(fields.part("alerting"))?,
             prometheus: prometheus::Config {
                 global: global.clone(),
                 ..prometheus::Config::default()
@@ -349,15 +373,33 @@ fn limits(node: Option<&Node>) -> Result<Limits> {
     let mut limits = Limits {
         series: count("series", base.series)?,
         query_samples: count("query_samples", base.query_samples)?,
+        query_series: count("query_series", base.query_series)?,
         queries: count("queries", base.queries)?,
         alerts: count("alerts", base.alerts)?,
         ..base
     };
     limits.query_timeout = above_zero(&mut fields, "query_timeout", Duration(base.query_timeout), |d| d.0)?;
+    limits.slow_query = above_zero(&mut fields, "slow_query", Duration(base.slow_query), |d| d.0)?;
+    for (key, bytes) in [
+        ("query_memory", &mut limits.query_memory),
+        ("result_cache", &mut limits.result_cache),
+    ] {
+        let base = i64::try_from(*bytes).unwrap_or(i64::MAX);
+        *bytes = above_zero(&mut fields, key, Bytes(base), |b| b.0)?.unsigned_abs();
+    }
     let body = i64::try_from(base.body_bytes).unwrap_or(i64::MAX);
     limits.body_bytes = above_zero(&mut fields, "body_size", Bytes(body), |b| b.0)?.unsigned_abs();
     fields.finish()?;
     Ok(limits)
+}
+
+/// How `alertmanager` is read.
+fn alerting(node: Option<&Node>) -> Result<Mode> {
+    let Some(node) = node else { return Ok(Mode::default()) };
+    let mut fields = node.fields()?;
+    let mode = fields.or("matchers", Mode::default())?;
+    fields.finish()?;
+    Ok(mode)
 }
 
 fn promql(node: Option<&Node>) -> Result<bool> {

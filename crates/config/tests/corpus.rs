@@ -242,34 +242,43 @@ fn rule_files_are_accepted_or_refused() {
     tally.close("prometheus/rule-files");
 }
 
-/// Holds in Alertmanager's classic mode only; ours reads names as its default mode does.
+/// Holds in Alertmanager's classic mode only.
 const CLASSIC_MODE_ONLY: &str = "TestGroupByInvalidLabel";
 
 #[test]
 fn alertmanager_configurations_are_accepted_or_refused() {
+    use config::alertmanager::matchers::Mode;
     let Some(folder) = corpora("alertmanager") else { return };
     let mut tally = Tally::default();
     for row in tsv(&folder.join("config/expected.tsv")) {
         let path = folder.join("config").join(&row[0]);
         let error = row.get(2).map_or("", String::as_str);
         let want = (row[1] == "reject").then_some(error);
-        let result = config::alertmanager::Config::load(&path)
-            .map(drop)
-            .map_err(|e| e.message());
-        tally.case(&row[0], judge(result, want));
+        let result = config::alertmanager::Config::load(&path);
+        if let Ok(config) = &result {
+            let shown = config::alertmanager::Config::parse("shown", &config.original);
+            let again = shown.unwrap_or_else(|e| panic!("{}: what is shown is refused: {}", row[0], e.message()));
+            assert_eq!(
+                (again.route, again.inhibit_rules),
+                (config.route.clone(), config.inhibit_rules.clone())
+            );
+            assert!(!config.original.contains("mysecret"), "{}: {}", row[0], config.original);
+        }
+        tally.case(&row[0], judge(result.map(drop).map_err(|e| e.message()), want));
     }
     tally.close("alertmanager/config");
 
     let mut tally = Tally::default();
     for case in jsonl(&folder.join("tables/config-inline.jsonl")) {
         let name = case["case"].as_str().expect("a name");
-        if name == CLASSIC_MODE_ONLY {
-            tally.skip(name, "holds in classic matcher mode only");
-            continue;
-        }
+        let mode = if name == CLASSIC_MODE_ONLY {
+            Mode::Classic
+        } else {
+            Mode::default()
+        };
         let want = (!case["ok"].as_bool().expect("a flag")).then(|| case["error"].as_str().unwrap_or(""));
         let text = case["config"].as_str().expect("a text");
-        let result = config::alertmanager::Config::parse(name, text)
+        let result = config::alertmanager::Config::parse_in(name, text, mode)
             .map(drop)
             .map_err(|e| e.message());
         tally.case(name, judge(result, want));

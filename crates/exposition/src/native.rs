@@ -226,6 +226,11 @@ fn check_side(side: &str, spans: &[BucketSpan], buckets: &[f64]) -> Result<(), S
     Ok(())
 }
 
+/// Halves the resolution until it is no finer than `schema`.
+pub fn at_most(histogram: &mut Histogram, schema: i8) {
+    while histogram.schema > schema && coarsen(histogram) {}
+}
+
 /// Halves the resolution until there are at most `limit` buckets; `false` when the coarsest schema has more still.
 pub fn fit(histogram: &mut Histogram, limit: usize) -> bool {
     let buckets = |h: &Histogram| h.positive_buckets.len() + h.negative_buckets.len();

@@ -10,6 +10,7 @@ pub mod family;
 pub mod histogram;
 pub mod labels;
 pub mod matcher;
+pub mod meter;
 pub mod number;
 pub mod query;
 pub mod sample;
@@ -21,6 +22,7 @@ pub use family::{Family, Kind, Metric};
 pub use histogram::{Bucket, BucketSpan, Histogram, ResetHint};
 pub use labels::{Labels, LabelsBuilder, METRIC_NAME};
 pub use matcher::{MatchOp, Matcher};
+pub use meter::Meter;
 pub use query::{Deadline, QueryEngine, QueryError, QueryOutcome, Value};
 pub use sample::{Column, STALE_NAN_BITS, Sample, is_stale, stale_nan};
 pub use store::{

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::labels::Labels;
 use crate::matcher::Matcher;
+use crate::meter::Meter;
 use crate::sample::{Column, Sample};
 use crate::time::Millis;
 
@@ -76,6 +77,7 @@ pub enum QueryError {
 pub struct Deadline {
     at: Option<Instant>,
     canceled: Arc<AtomicBool>,
+    meter: Arc<Meter>,
 }
 
 impl Deadline {
@@ -90,8 +92,26 @@ impl Deadline {
     pub fn at(at: Instant) -> Self {
         Self {
             at: Some(at),
-            canceled: Arc::default(),
+            ..Self::default()
         }
+    }
+
+    /// How long is left; `None` without a limit.
+    #[must_use]
+    pub fn left(&self) -> Option<Duration> {
+        self.at.map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// What the query costs.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// Whether somebody ended the query.
+    #[must_use]
+    pub fn is_canceled(&self) -> bool {
+        self.canceled.load(Ordering::Relaxed)
     }
 
     /// Ends the query at its next check.
@@ -164,4 +184,53 @@ pub trait QueryEngine: Send + Sync {
         start: Millis,
         end: Millis,
     ) -> Result<Vec<String>, QueryError>;
+
+    /// [`QueryEngine::series`], no longer than `deadline` allows.
+    ///
+    /// # Errors
+    ///
+    /// See [`QueryError`].
+    fn series_within(
+        &self,
+        selectors: &[Vec<Matcher>],
+        start: Millis,
+        end: Millis,
+        deadline: &Deadline,
+    ) -> Result<Vec<Labels>, QueryError> {
+        deadline.check()?;
+        self.series(selectors, start, end)
+    }
+
+    /// [`QueryEngine::label_names`], no longer than `deadline` allows.
+    ///
+    /// # Errors
+    ///
+    /// See [`QueryError`].
+    fn label_names_within(
+        &self,
+        selectors: &[Vec<Matcher>],
+        start: Millis,
+        end: Millis,
+        deadline: &Deadline,
+    ) -> Result<Vec<String>, QueryError> {
+        deadline.check()?;
+        self.label_names(selectors, start, end)
+    }
+
+    /// [`QueryEngine::label_values`], no longer than `deadline` allows.
+    ///
+    /// # Errors
+    ///
+    /// See [`QueryError`].
+    fn label_values_within(
+        &self,
+        name: &str,
+        selectors: &[Vec<Matcher>],
+        start: Millis,
+        end: Millis,
+        deadline: &Deadline,
+    ) -> Result<Vec<String>, QueryError> {
+        deadline.check()?;
+        self.label_values(name, selectors, start, end)
+    }
 }

@@ -10,7 +10,10 @@ use model::{
 
 use crate::ast::Expr;
 use crate::error::Problem;
-use crate::eval::{Budget, Evaluator, Grid, Notes, Operand, Series, column_of, is_present, store_error, too_many};
+use crate::eval::{
+    Budget, Evaluator, Grid, LookedAt, Notes, Operand, Series, column_of, is_present, store_error, too_many,
+    too_many_series,
+};
 use crate::function::ValueType;
 use crate::plan::{self, Kind, Node, Query, Refusal};
 
@@ -21,8 +24,13 @@ pub struct EngineOptions {
     pub lookback: Millis,
     /// The step of a subquery that names none, in milliseconds; the evaluation interval, one minute.
     pub subquery_step: Millis,
-    /// The most values a query may hold in memory at a time; a value takes eight bytes. Fifty millions.
+    /// The most values a query may hold in memory at a time; a value takes eight bytes, a histogram counts for
+    /// its buckets. Fifty millions.
     pub samples_max: usize,
+    /// The most memory that values and labels of a query may take at a time, in bytes. One gibibyte.
+    pub bytes_max: usize,
+    /// The most series a query may select altogether. Five millions.
+    pub series_max: usize,
     /// The longest a query may take; two minutes.
     pub timeout: Duration,
     /// Whether experimental functions, aggregations and modifiers are allowed; no.
@@ -40,6 +48,8 @@ impl Default for EngineOptions {
             lookback: 300_000,
             subquery_step: 60_000,
             samples_max: 50_000_000,
+            bytes_max: 1 << 30,
+            series_max: 5_000_000,
             timeout: Duration::from_secs(120),
             experimental: false,
             delayed_name_removal: false,
@@ -140,7 +150,8 @@ impl Engine {
                 kind.documented()
             )));
         }
-        let grid = Grid::new(start, end, step, self.options.samples_max).ok_or_else(too_many)?;
+        let grid =
+            Grid::new(start, end, step, self.options.samples_max).ok_or_else(|| too_many(self.options.samples_max))?;
         let query = Query { start, end, step };
         self.run(text, expr, query, grid, deadline, |evaluator, node, grid| {
             if grid.len == 0 {
@@ -156,7 +167,9 @@ impl Engine {
             };
             let mut columns: Vec<_> = series.into_iter().map(|s| column_of(s, grid)).collect();
             columns.retain(|(_, column)| !column.is_empty());
+            let unsorted = Instant::now();
             columns.sort_by(|a, b| a.0.cmp(&b.0));
+            deadline.meter().note_sorted(unsorted.elapsed());
             Ok(Value::Matrix(columns))
         })
     }
@@ -170,9 +183,12 @@ impl Engine {
         deadline: &Deadline,
         answer: impl FnOnce(&Evaluator<'_>, &Node, Grid) -> Result<Value, QueryError>,
     ) -> Result<QueryOutcome, QueryError> {
+        // How long a query may take counts from when it starts.
+        let started = Instant::now();
         let node = plan::build(expr, query, &self.options).map_err(|refusal| refused(text, refusal))?;
-        // The one look at a clock here: how long a query may take counts from when it starts.
-        let own = Instant::now()
+        let meter = deadline.meter();
+        meter.note_prepared(started.elapsed());
+        let own = started
             .checked_add(self.options.timeout)
             .map_or_else(Deadline::never, Deadline::at);
         let evaluator = Evaluator {
@@ -181,11 +197,20 @@ impl Engine {
             lookback: self.options.lookback,
             delayed_names: self.options.delayed_name_removal,
             threads: self.options.threads.max(1),
-            budget: Budget::new(self.options.samples_max, [deadline, &own]),
+            budget: Budget::new(&self.options, [deadline, &own]),
+            looked_at: meter.wants_steps().then(|| LookedAt::new(grid)),
             notes: Mutex::new(Notes::default()),
             store_warnings: Mutex::new(Vec::new()),
         };
-        let value = answer(&evaluator, &node, grid)?;
+        let planned = Instant::now();
+        let answered = answer(&evaluator, &node, grid);
+        meter.note_evaluated(planned.elapsed());
+        meter.count_read(evaluator.budget.samples_read());
+        meter.note_held(evaluator.budget.peak());
+        if let Some(looked_at) = &evaluator.looked_at {
+            meter.note_steps(looked_at.by_step());
+        }
+        let value = answered?;
         let samples_read = evaluator.budget.samples_read();
         let notes = evaluator.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (mut warnings, infos) = notes.render(text);
@@ -223,18 +248,48 @@ impl QueryEngine for Engine {
     }
 
     fn series(&self, selectors: &[Vec<Matcher>], start: Millis, end: Millis) -> Result<Vec<Labels>, QueryError> {
+        self.series_within(selectors, start, end, &Deadline::never())
+    }
+
+    fn series_within(
+        &self,
+        selectors: &[Vec<Matcher>],
+        start: Millis,
+        end: Millis,
+        deadline: &Deadline,
+    ) -> Result<Vec<Labels>, QueryError> {
         let mut all = Vec::new();
         for matchers in selectors {
+            deadline.check()?;
             let selection = self.storage.select(matchers, start, end).map_err(store_error)?;
-            all.extend(selection.series.iter().map(|s| s.labels().clone()));
+            if all.len() + selection.series.len() > self.options.series_max {
+                return Err(too_many_series(self.options.series_max));
+            }
+            for series in selection.series.chunks(4096) {
+                deadline.check()?;
+                all.extend(series.iter().map(|s| s.labels().clone()));
+            }
         }
+        deadline.check()?;
         all.sort();
         all.dedup();
         Ok(all)
     }
 
     fn label_names(&self, selectors: &[Vec<Matcher>], start: Millis, end: Millis) -> Result<Vec<String>, QueryError> {
-        union(selectors, |matchers| self.storage.label_names(matchers, start, end))
+        self.label_names_within(selectors, start, end, &Deadline::never())
+    }
+
+    fn label_names_within(
+        &self,
+        selectors: &[Vec<Matcher>],
+        start: Millis,
+        end: Millis,
+        deadline: &Deadline,
+    ) -> Result<Vec<String>, QueryError> {
+        union(selectors, deadline, |matchers| {
+            self.storage.label_names(matchers, start, end)
+        })
     }
 
     fn label_values(
@@ -244,7 +299,18 @@ impl QueryEngine for Engine {
         start: Millis,
         end: Millis,
     ) -> Result<Vec<String>, QueryError> {
-        union(selectors, |matchers| {
+        self.label_values_within(name, selectors, start, end, &Deadline::never())
+    }
+
+    fn label_values_within(
+        &self,
+        name: &str,
+        selectors: &[Vec<Matcher>],
+        start: Millis,
+        end: Millis,
+        deadline: &Deadline,
+    ) -> Result<Vec<String>, QueryError> {
+        union(selectors, deadline, |matchers| {
             self.storage.label_values(name, matchers, start, end)
         })
     }
@@ -253,13 +319,16 @@ impl QueryEngine for Engine {
 /// Asks once per selector, or once for everything, and joins the answers.
 fn union(
     selectors: &[Vec<Matcher>],
+    deadline: &Deadline,
     ask: impl Fn(&[Matcher]) -> Result<Vec<String>, StoreError>,
 ) -> Result<Vec<String>, QueryError> {
+    deadline.check()?;
     if selectors.is_empty() {
         return ask(&[]).map_err(store_error);
     }
     let mut all = Vec::new();
     for matchers in selectors {
+        deadline.check()?;
         all.extend(ask(matchers).map_err(store_error)?);
     }
     all.sort();

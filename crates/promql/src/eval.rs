@@ -11,7 +11,6 @@
 mod absent;
 mod accumulate;
 mod aggregate;
-mod batch;
 mod binary;
 mod bucket;
 mod budget;
@@ -38,6 +37,7 @@ mod selector;
 mod series;
 mod set;
 mod sort;
+mod stream;
 mod subquery;
 mod sum;
 mod time_fn;
@@ -48,7 +48,7 @@ use std::sync::{Arc, Mutex};
 use model::text::Span;
 use model::{Column, Labels, Millis, QueryError, Queryable};
 
-pub(crate) use budget::{Budget, too_many};
+pub(crate) use budget::{Budget, LookedAt, too_many, too_many_series};
 pub(crate) use grid::Grid;
 pub(crate) use note::Notes;
 pub(crate) use series::{Operand, Scalar, Series, is_present};
@@ -78,6 +78,8 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) threads: usize,
     /// What the query may use.
     pub(crate) budget: Budget<'a>,
+    /// The samples looked at by step, where the asker wants to know.
+    pub(crate) looked_at: Option<LookedAt>,
     /// Remarks so far.
     pub(crate) notes: Mutex<Notes>,
     /// What the store could not read.

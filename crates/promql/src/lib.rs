@@ -2,6 +2,7 @@
 
 mod almost;
 pub mod ast;
+pub mod cache;
 mod check;
 pub mod engine;
 pub mod error;
@@ -16,6 +17,7 @@ mod print;
 pub mod testscript;
 mod token;
 
+pub use cache::{CacheStats, CachedEngine};
 pub use engine::{Engine, EngineOptions};
 pub use error::ParseError;
 pub use parser::{parse, parse_selector};

@@ -98,7 +98,7 @@ impl Total {
 
     /// Adds a histogram.
     pub(crate) fn add(&mut self, other: &Histogram) -> Result<(), Incompatible> {
-        self.join(other, |a, b| a.add(b))
+        self.join(other, Sum::add)
     }
 
     /// Takes a histogram away.

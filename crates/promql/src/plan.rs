@@ -130,6 +130,14 @@ pub(crate) struct Grouping {
 }
 
 impl Grouping {
+    /// The labels that stand for the group of a series, one by one.
+    pub(crate) fn kept<'l>(&'l self, labels: &'l Labels) -> impl Iterator<Item = (&'l str, &'l str)> {
+        labels.iter().filter(|(name, _)| {
+            let listed = self.labels.iter().any(|l| l == name);
+            listed != self.without && !(self.without && *name == METRIC_NAME)
+        })
+    }
+
     /// The labels that stand for the group of a series.
     pub(crate) fn of(&self, labels: &Labels) -> Labels {
         if self.without {

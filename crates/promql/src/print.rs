@@ -16,7 +16,7 @@ impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             ExprKind::Number { value, is_duration } => fmt_number(*value, *is_duration, f),
-            ExprKind::Text(text) => f.write_str(&quote(text)),
+            ExprKind::Text(text) => f.write_str(&readable(&quote(text))),
             ExprKind::Vector(selector) => write!(f, "{}{}", Series(selector), Modifiers::of_vector(selector)),
             ExprKind::Matrix {
                 selector,
@@ -100,7 +100,7 @@ impl fmt::Display for LabelList<'_> {
             }
             match model::labels::is_legacy_label_name(label) {
                 true => f.write_str(label)?,
-                false => f.write_str(&quote(label))?,
+                false => f.write_str(&readable(&quote(label)))?,
             }
         }
         Ok(())
@@ -147,6 +147,11 @@ fn fmt_matching(matching: &Matching, f: &mut fmt::Formatter<'_>) -> fmt::Result 
     }
 }
 
+/// What was no UTF-8 stands as the replacement character, which the lexer refuses where it is not escaped.
+fn readable(quoted: &str) -> String {
+    quoted.replace('\u{fffd}', "\\ufffd")
+}
+
 /// Name and matchers, the matchers sorted by their text.
 struct Series<'a>(&'a Selector);
 
@@ -158,9 +163,10 @@ impl fmt::Display for Series<'_> {
             !selector.name.is_empty() && m.name == METRIC_NAME && m.op == MatchOp::Equal && m.value == selector.name
         };
         let shown = selector.matchers.iter().filter(|m| !is_name(m));
-        let mut texts: Vec<String> = shown.map(ToString::to_string).collect();
+        let mut texts: Vec<String> = shown.map(|m| readable(&m.to_string())).collect();
         if texts.is_empty() {
-            return Ok(());
+            // Nothing at all would not be read back.
+            return f.write_str(if selector.name.is_empty() { "{}" } else { "" });
         }
         texts.sort_unstable();
         f.write_str("{")?;

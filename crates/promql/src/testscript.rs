@@ -12,6 +12,7 @@
 
 mod compare;
 mod fixed;
+pub mod fuzz;
 pub mod mem;
 mod nhcb;
 pub mod notation;

@@ -102,11 +102,69 @@ fn a_query_over_its_limit_of_values_ends() {
             small(20),
             query,
             &expect![[r#"
-                query processing would load too many samples into memory in query execution
+                query processing would load too many samples into memory in query execution: more than 20 values (limits.query_samples)
             "#]],
         );
         check(small(1_000_000), query, &expect!["fine\n"]);
     }
+}
+
+#[test]
+fn every_bound_is_named_with_its_key() {
+    let options = EngineOptions {
+        series_max: 1,
+        ..EngineOptions::default()
+    };
+    check(
+        options.clone(),
+        "up",
+        &expect![[r#"
+            query selects more than 1 series (limits.query_series)
+        "#]],
+    );
+    check(options, "x_total", &expect!["fine\n"]);
+    let options = EngineOptions {
+        bytes_max: 500,
+        ..EngineOptions::default()
+    };
+    check(
+        options,
+        "up",
+        &expect![[r#"
+            query needs more than 500 bytes of memory (limits.query_memory)
+        "#]],
+    );
+}
+
+#[test]
+fn samples_are_counted_by_step_where_asked() {
+    let deadline = Deadline::never();
+    deadline.meter().want_steps();
+    let engine = engine(EngineOptions::default());
+    engine
+        .range("rate(x_total[1m]) + on () x_total", 60_000, 180_000, 60_000, &deadline)
+        .expect("an answer");
+    assert_eq!(deadline.meter().steps(), [(60_000, 7), (120_000, 7), (180_000, 7)]);
+    assert!(deadline.meter().read() > 0 && deadline.meter().peak() > 0);
+}
+
+#[test]
+fn questions_beside_queries_end_in_time() {
+    let engine = engine(EngineOptions::default());
+    let canceled = Deadline::never();
+    canceled.cancel();
+    assert_eq!(
+        engine.series_within(&[Vec::new()], 0, 1, &canceled),
+        Err(QueryError::Canceled)
+    );
+    assert_eq!(
+        engine.label_names_within(&[], 0, 1, &canceled),
+        Err(QueryError::Canceled)
+    );
+    assert_eq!(
+        engine.label_values_within("job", &[], 0, 1, &canceled),
+        Err(QueryError::Canceled)
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! One expression, one small world, one word: what each kind of fault looks like, and what is no fault.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where its own data are wrong")]
+#![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
 
 mod support;
 

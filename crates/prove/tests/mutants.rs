@@ -2,7 +2,7 @@
 //!
 //! What exists is what the drills bring in: every series of every scenario.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where its own data are wrong")]
+#![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
 
 mod support;
 
@@ -84,7 +84,8 @@ struct Places {
     has_absent: bool,
 }
 
-fn places(expr: &Expr, out: &mut Places) {
+#[expect(clippy::only_used_in_recursion, reason = "the text stands beside the tree")]
+fn places(expr: &Expr, text: &str, out: &mut Places) {
     match &expr.kind {
         ExprKind::Vector(selector) | ExprKind::Matrix { selector, .. } => {
             let end = expr.span.start + selector.name.len();
@@ -100,18 +101,18 @@ fn places(expr: &Expr, out: &mut Places) {
             out.has_absent |= function.name.starts_with("absent") || function.name == "vector";
             let needs_two = ["rate", "increase", "predict_linear"].contains(&function.name);
             let before = out.windows.len();
-            args.iter().for_each(|arg| places(arg, out));
+            args.iter().for_each(|arg| places(arg, text, out));
             if !needs_two {
                 out.windows.truncate(before);
             }
         }
-        ExprKind::Aggregate(aggregate) => places(&aggregate.expr, out),
+        ExprKind::Aggregate(aggregate) => places(&aggregate.expr, text, out),
         ExprKind::Binary(binary) => {
-            places(&binary.lhs, out);
-            places(&binary.rhs, out);
+            places(&binary.lhs, text, out);
+            places(&binary.rhs, text, out);
         }
-        ExprKind::Subquery(subquery) => places(&subquery.expr, out),
-        ExprKind::Unary { expr, .. } | ExprKind::Paren(expr) => places(expr, out),
+        ExprKind::Subquery(subquery) => places(&subquery.expr, text, out),
+        ExprKind::Unary { expr, .. } | ExprKind::Paren(expr) => places(expr, text, out),
         ExprKind::Number { .. } | ExprKind::Text(_) => {}
     }
 }
@@ -132,7 +133,7 @@ fn dead(rule: &RuleText, evidence: &Evidence, facts: &Facts) -> Vec<(&'static st
     let text = rule.expr.as_str();
     let expr = promql::parse(text).unwrap();
     let mut found = Places::default();
-    places(&expr, &mut found);
+    places(&expr, text, &mut found);
     if found.names.is_empty() || found.has_absent {
         return Vec::new();
     }
@@ -220,7 +221,7 @@ fn benign(rule: &RuleText) -> Vec<(&'static str, String)> {
     let text = rule.expr.as_str();
     let expr = promql::parse(text).unwrap();
     let mut found = Places::default();
-    places(&expr, &mut found);
+    places(&expr, text, &mut found);
     let mut out = vec![
         ("as it is", text.to_owned()),
         ("in brackets", format!("({text})")),

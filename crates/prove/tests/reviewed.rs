@@ -1,6 +1,6 @@
 //! The alert rules of others against the pages of the exporters that we have: our verdicts beside those of a reviewed list.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where its own data are wrong")]
+#![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
 
 mod support;
 

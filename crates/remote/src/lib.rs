@@ -10,7 +10,7 @@
 //! Invariants: no input panics; memory is bounded by the sizes that [`Limits`] names; a sample is refused by itself,
 //! with a reason, and never takes its neighbours along.
 
-// otlp
+pub mod otlp;
 pub mod read;
 pub mod write;
 

@@ -359,8 +359,14 @@ impl<'a, D: Dialect<'a>> Walk<'a, '_, D> {
             self.receiver.known.remove(&lost);
             self.forgotten.extend(lost.iter().map(|(_, hash)| *hash));
         }
-        // What the store had already was written before: a sender that repeats itself is not told off.
-        let mut refused = done.too_old + done.unknown.len() as u64;
+        // What the store had already, with this value, was written before: a sender that repeats itself is not told off.
+        let mut refused = done.too_old + done.duplicates + done.unknown.len() as u64;
+        if done.duplicates > 0 {
+            let count = done.duplicates;
+            self.problems.add(count, || {
+                format!("duplicate sample for timestamp: {count} samples have another value than the one stored")
+            });
+        }
         if done.too_old > 0 {
             let count = done.too_old;
             self.problems.add(count, || {

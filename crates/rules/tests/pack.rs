@@ -1,8 +1,6 @@
 //! The shipped pack: every alert has a unit test, a drill under which it fires, a healthy scenario in which it is silent, and a page
 //! for the night.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where its own data are wrong")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -30,9 +28,9 @@ fn text(path: &Path) -> String {
 /// Each file of the pack: its name without end, and its groups.
 fn pack() -> Vec<(String, Vec<Arc<LoadedGroup>>)> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(root("data/rules")).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+    for entry in fs::read_dir(root("data/rules")).expect("our own folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
         if path.extension().is_some_and(|end| end == "yml") && !name.ends_with("_test") && !name.ends_with("_drill") {
             let groups = rules::check_text(&name, &text(&path)).unwrap_or_else(|errors| panic!("{errors:#?}"));
             files.push((name, groups.into_iter().map(Arc::new).collect()));
@@ -52,7 +50,7 @@ fn alerts(groups: &[Arc<LoadedGroup>]) -> impl Iterator<Item = &LoadedRule> {
     rules.filter(|rule| matches!(rule.kind, RuleKind::Alerting { .. }))
 }
 
-/// An alert that fired: rule, labels, annotations.
+/// An alert that fired: its name, labels and annotations.
 type Told = (String, Labels, Vec<(String, String)>);
 
 /// Keeps what fired.
@@ -63,7 +61,7 @@ impl AlertSink for Fired {
     fn send(&self, rule: &LoadedRule, alerts: &[Alert], _: Millis) {
         let firing = alerts.iter().filter(|alert| alert.state == AlertState::Firing);
         let told = firing.map(|alert| (rule.name.clone(), alert.labels.clone(), alert.annotations.clone()));
-        self.0.lock().unwrap().extend(told);
+        self.0.lock().expect("nobody panics with it").extend(told);
     }
 }
 
@@ -82,7 +80,7 @@ fn play(groups: &[Arc<LoadedGroup>], drill: &Drill, points: &[Points]) -> Vec<To
     for at in 0..=drill.lasts / drill.interval {
         manager.run_all(START + at * drill.interval);
     }
-    std::mem::take(&mut *fired.0.lock().unwrap())
+    std::mem::take(&mut *fired.0.lock().expect("nobody panics with it"))
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! What to scrape and how: a job's settings, resolved; made from the configuration here and nowhere else.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
 use config::http::HttpClientConfig;
-use config::prometheus::{Limits, ScrapeConfig, ScrapeProtocol, StaticConfig};
+use config::prometheus::{Discovery, Limits, ScrapeConfig, ScrapeProtocol, StaticConfig};
 use config::relabel::RelabelConfig;
 use exposition::{Histograms, PageFormat, Protocol};
 use model::Millis;
@@ -55,6 +58,12 @@ pub struct Job {
     pub relabel: Vec<RelabelConfig>,
     /// Rules over a sample's labels.
     pub metric_relabel: Vec<RelabelConfig>,
+    /// Other ways to find targets.
+    pub discovery: Vec<Discovery>,
+    /// The folder that paths of discovered files count from.
+    pub folder: PathBuf,
+    /// The configuration it was made from; absent for what this process scrapes of itself.
+    pub config: Option<Arc<ScrapeConfig>>,
 }
 
 /// The most dropped targets remembered of one job.
@@ -91,6 +100,18 @@ impl Job {
             groups: Vec::new(),
             relabel: Vec::new(),
             metric_relabel: Vec::new(),
+            discovery: Vec::new(),
+            folder: PathBuf::from("."),
+            config: None,
+        }
+    }
+
+    /// The same, with paths that count from `folder`.
+    #[must_use]
+    pub fn within(self, folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            ..self
         }
     }
 
@@ -110,6 +131,9 @@ impl Job {
         let bare = |job: &Self| Self {
             groups: Vec::new(),
             relabel: Vec::new(),
+            discovery: Vec::new(),
+            folder: PathBuf::new(),
+            config: None,
             ..job.clone()
         };
         bare(self) == bare(other)
@@ -151,6 +175,9 @@ impl From<&ScrapeConfig> for Job {
             groups: config.static_configs.clone(),
             relabel: config.relabel_configs.clone(),
             metric_relabel: config.metric_relabel_configs.clone(),
+            discovery: config.discovery.clone(),
+            folder: PathBuf::from("."),
+            config: Some(Arc::new(config.clone())),
         }
     }
 }

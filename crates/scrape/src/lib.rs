@@ -5,8 +5,10 @@
 //! loops running, [`events`] stores what cannot wait for the next scrape. The machine's own collectors are a [`LocalTarget`]: no socket, but the same bytes and the
 //! same path behind them.
 //!
-//! What is deliberately absent: discovery (groups of targets come in as values), queries, and the wall clock —
-//! time comes from [`model::Clock`] or from the caller.
+//! Targets stand in the configuration, or are found by `discovery` in files and on HTTP servers.
+//!
+//! What is deliberately absent: other kinds of discovery, queries, and the wall clock — time comes from
+//! [`model::Clock`] or from the caller.
 //!
 //! Invariants: a page that is wrong anywhere stores nothing of itself, `up` is 0 and the reason stands in the
 //! target's status; a series that ends gets a staleness marker once; whatever a target sends, memory is
@@ -17,6 +19,7 @@ pub mod target;
 
 pub mod append;
 mod cache;
+mod discovery;
 
 pub mod events;
 pub mod manager;

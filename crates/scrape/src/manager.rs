@@ -4,22 +4,25 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use config::prometheus::StaticConfig;
 use model::{Appender, Clock, Labels, Millis};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use crate::append::MetadataMap;
+use crate::discovery::Finder;
 use crate::error::Error;
 use crate::events::Found;
 use crate::job::Job;
-use crate::scraper::Client;
-use crate::target::{DroppedTarget, LocalTarget, Target, TargetStatus, Targets, targets_of};
+use crate::target::{LocalTarget, Target, TargetStatus, Targets};
 
 mod metrics;
 mod notes;
+mod pool;
 mod run;
 
 use notes::Notes;
+use pool::{Finding, Pool, follow, pools};
 use run::{Loop, Source};
 
 /// Fetches that may be under way at once.
@@ -49,7 +52,7 @@ struct Shared {
 struct Running {
     /// In the order of the configuration.
     targets: Vec<Entry>,
-    dropped: Vec<DroppedTarget>,
+    pools: Vec<Pool>,
     stopped: bool,
 }
 
@@ -64,6 +67,8 @@ pub(crate) struct Key {
 pub(crate) struct Entry {
     pub key: Key,
     pub job: Arc<Job>,
+    /// Whether its page is made in this process.
+    is_local: bool,
     state: Arc<State>,
     order: watch::Sender<Order>,
     task: Option<JoinHandle<()>>,
@@ -129,8 +134,25 @@ impl Manager {
     /// A single target that cannot be scraped is shown as down with its reason instead.
     pub async fn apply(&self, jobs: Vec<Job>, locals: Vec<LocalTarget>) -> Result<(), Error> {
         let _one = self.shared.applying.lock().await;
-        let (wanted, dropped) = wanted(jobs, locals)?;
-        let removed = self.replace(wanted, dropped);
+        let (mut pools, finders) = pools(jobs)?;
+        let finders = self.look_first(&mut pools, finders).await;
+        let mut wanted = wanted_locals(locals);
+        for pool in &mut pools {
+            wanted.extend(pool.wanted());
+        }
+        let removed = {
+            let mut running = lock(&self.shared.running);
+            if running.stopped {
+                return Ok(());
+            }
+            running.stop_finding();
+            for (at, place, finder) in finders {
+                let follows = follow(self.clone(), pools[at].job.name.clone(), place, finder);
+                pools[at].tasks.push(tokio::spawn(follows));
+            }
+            running.pools = pools;
+            self.replace(&mut running, |_| true, wanted)
+        };
         join(removed).await;
         Ok(())
     }
@@ -142,6 +164,7 @@ impl Manager {
         let entries = {
             let mut running = lock(&self.shared.running);
             running.stopped = true;
+            running.stop_finding();
             std::mem::take(&mut running.targets)
         };
         for entry in &entries {
@@ -150,13 +173,54 @@ impl Manager {
         join(entries).await;
     }
 
+    /// Every job, those without targets and those of this process too.
+    #[must_use]
+    pub fn jobs(&self) -> Vec<Arc<Job>> {
+        let running = lock(&self.shared.running);
+        let locals = running
+            .targets
+            .iter()
+            .filter(|e| e.is_local)
+            .map(|e| Arc::clone(&e.job));
+        running.pools.iter().map(|p| Arc::clone(&p.job)).chain(locals).collect()
+    }
+
+    /// Takes over what was found before, and looks into files: a list that is there holds from the start.
+    async fn look_first(&self, pools: &mut [Pool], finders: Vec<Finding>) -> Vec<Finding> {
+        let mut out = Vec::with_capacity(finders.len());
+        for (at, place, mut finder) in finders {
+            let pool = &mut pools[at];
+            pool.found[place] = match &mut finder {
+                Finder::File(_) => finder.look().await.0,
+                Finder::Http(_) => lock(&self.shared.running).found_before(&pool.job, place),
+            };
+            out.push((at, place, finder));
+        }
+        out
+    }
+
+    /// Discovery has found other targets of a job.
+    async fn found(&self, job: &str, place: usize, groups: Vec<StaticConfig>) {
+        let _one = self.shared.applying.lock().await;
+        let removed = {
+            let mut running = lock(&self.shared.running);
+            let pool = running.pools.iter_mut().find(|p| p.job.name == job);
+            let changed = pool.filter(|p| p.found.get(place).is_some_and(|known| *known != groups));
+            let Some(pool) = changed else { return };
+            pool.found[place] = groups;
+            let wanted = pool.wanted();
+            self.replace(&mut running, |entry| !entry.is_local && entry.key.job == job, wanted)
+        };
+        join(removed).await;
+    }
+
     /// All targets with their last scrape.
     #[must_use]
     pub fn targets(&self) -> Targets {
         let running = lock(&self.shared.running);
         Targets {
             active: running.targets.iter().map(|e| lock(&e.state.status).clone()).collect(),
-            dropped: running.dropped.clone(),
+            dropped: running.pools.iter().flat_map(|p| p.dropped.clone()).collect(),
         }
     }
 
@@ -196,35 +260,40 @@ impl Manager {
         self.shared.clock.now()
     }
 
-    /// Puts the wanted targets in place of the running ones; gives those that are going.
-    fn replace(&self, wanted: Vec<Wanted>, dropped: Vec<DroppedTarget>) -> Vec<Entry> {
-        let mut running = lock(&self.shared.running);
-        if running.stopped {
-            return Vec::new();
-        }
-        let mut old: HashMap<Key, Entry> = running.targets.drain(..).map(|e| (e.key.clone(), e)).collect();
+    /// Puts the wanted targets in place of those running ones that `theirs` chooses; gives those that are going.
+    fn replace(&self, running: &mut Running, theirs: impl Fn(&Entry) -> bool, wanted: Vec<Wanted>) -> Vec<Entry> {
+        let place = running
+            .targets
+            .iter()
+            .position(&theirs)
+            .unwrap_or(running.targets.len());
+        let (old, mut others): (Vec<Entry>, Vec<Entry>) = running.targets.drain(..).partition(|e| theirs(e));
+        let behind = others.split_off(place.min(others.len()));
+        let mut old: HashMap<Key, Entry> = old.into_iter().map(|e| (e.key.clone(), e)).collect();
+        let first = others.len();
         for new in wanted {
             match old.remove(&new.key) {
                 Some(mut same) if goes_on(&same, &new) => {
                     same.job = new.job;
                     lock(&same.state.status).target.discovered = new.target.discovered;
-                    running.targets.push(same);
+                    others.push(same);
                 }
                 Some(changed) => {
                     // The same series go on under the new loop, so they do not end here.
                     changed.order.send_replace(Order::Halt);
-                    running.targets.push(self.start(new, changed.task));
+                    others.push(self.start(new, changed.task));
                 }
-                None => running.targets.push(self.start(new, None)),
+                None => others.push(self.start(new, None)),
             }
         }
-        running.dropped = dropped;
-        let going_on: HashSet<&Labels> = running.targets.iter().map(|e| &e.key.labels).collect();
+        let going_on: HashSet<&Labels> = others[first..].iter().map(|e| &e.key.labels).collect();
         for gone in old.values() {
             // A target that only moved to another address keeps its series.
             let moved = going_on.contains(&gone.key.labels);
             gone.order.send_replace(if moved { Order::Halt } else { Order::Remove });
         }
+        others.extend(behind);
+        running.targets = others;
         old.into_values().collect()
     }
 
@@ -236,6 +305,7 @@ impl Manager {
             metadata: Mutex::default(),
         });
         let (order, orders) = watch::channel(Order::Run);
+        let is_local = matches!(new.source, Source::Local(_));
         let run = Loop {
             shared: Arc::clone(&self.shared),
             state: Arc::clone(&state),
@@ -253,6 +323,7 @@ impl Manager {
         Entry {
             key: new.key,
             job: new.job,
+            is_local,
             state,
             order,
             task: Some(task),
@@ -289,10 +360,8 @@ fn offset(key: &Key) -> u64 {
     hasher.finish()
 }
 
-fn wanted(jobs: Vec<Job>, locals: Vec<LocalTarget>) -> Result<(Vec<Wanted>, Vec<DroppedTarget>), Error> {
+fn wanted_locals(locals: Vec<LocalTarget>) -> Vec<Wanted> {
     let mut wanted = Vec::new();
-    let mut dropped = Vec::new();
-    let mut clients = Vec::new();
     let mut seen = HashSet::new();
     for local in locals {
         let target = local.target();
@@ -311,65 +380,5 @@ fn wanted(jobs: Vec<Job>, locals: Vec<LocalTarget>) -> Result<(Vec<Wanted>, Vec<
             });
         }
     }
-    for job in jobs {
-        let job = Arc::new(job);
-        let client = Client::new(Arc::clone(&job), &clients)?;
-        clients.push(client.clone());
-        let (active, mut gone) = targets_of(&job);
-        dropped.append(&mut gone);
-        let limit = usize::try_from(job.limits.targets).unwrap_or(usize::MAX);
-        say_unusable(&job, limit, &active);
-        for (taken, target) in active.into_iter().enumerate() {
-            let (target, source) = match target {
-                Ok(target) if limit == 0 || taken < limit => (target, Source::Http(client.clone())),
-                Ok(target) => (target, Source::Never(format!("target_limit of {limit} exceeded"))),
-                Err(error) => (broken(&job), Source::Never(error.to_string())),
-            };
-            let key = Key {
-                job: job.name.clone(),
-                labels: target.labels.clone(),
-                url: target.url.clone(),
-            };
-            if seen.insert(key.clone()) {
-                wanted.push(Wanted {
-                    key,
-                    job: Arc::clone(&job),
-                    target,
-                    source,
-                });
-            }
-        }
-    }
-    Ok((wanted, dropped))
-}
-
-/// Says which targets of a job are not scraped at all: a line a reason, not a line a target.
-fn say_unusable(job: &Job, limit: usize, active: &[Result<Target, Error>]) {
-    if limit != 0 && active.len() > limit {
-        let targets = active.len();
-        tracing::warn!(
-            job = job.name,
-            limit = format!("target_limit of {limit}"),
-            targets,
-            refused = targets - limit,
-            "a limit is met: the last targets of this job are not scraped"
-        );
-    }
-    let mut errors = active.iter().filter_map(|target| target.as_ref().err());
-    if let Some(first) = errors.next() {
-        let further = errors.count();
-        tracing::warn!(job = job.name, error = %first, further, "a target cannot be scraped");
-    }
-}
-
-/// Stands for a target that has no address.
-fn broken(job: &Job) -> Target {
-    let labels = Labels::from_pairs([("job", job.name.as_str())]);
-    Target {
-        discovered: labels.clone(),
-        labels,
-        url: String::new(),
-        interval: job.interval,
-        timeout: job.timeout,
-    }
+    wanted
 }

@@ -120,7 +120,15 @@ impl Block {
     /// The moment up to which the head has been cut; `None` for blocks that were not cut from it.
     #[must_use]
     pub fn boundary(&self) -> Option<Millis> {
-        (self.meta.count("imported") == 0).then(|| span_start(self.meta.maxt).saturating_add(SPAN))
+        match (self.meta.count("boundary"), self.meta.count("imported")) {
+            (0, 0) => Some(span_start(self.meta.maxt).saturating_add(SPAN)),
+            (0, _) => None,
+            // Never beyond the span of its last sample.
+            (boundary, _) => {
+                let end = span_start(self.meta.maxt).saturating_add(SPAN);
+                Some(i64::try_from(boundary).unwrap_or(end).min(end))
+            }
+        }
     }
 
     /// The chunks of a row in order of time; empty when the row's bytes make no sense.

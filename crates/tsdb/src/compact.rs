@@ -14,7 +14,7 @@ use model::{Column, Labels, Millis};
 
 use crate::block::columns::ColumnMeta;
 use crate::block::deletes::{Deletes, Intervals};
-use crate::block::writer::BlockWriter;
+use crate::block::writer::{BlockWriter, Origin};
 use crate::block::{Block, ChunkRef};
 use crate::codec::{self, Scratch};
 use crate::column::{merge, retain};
@@ -87,7 +87,8 @@ fn overlapping(metas: &[&Meta], order: &[usize]) -> Option<Vec<usize>> {
 /// then stay as they are.
 pub fn compact(vfs: &Arc<dyn Vfs>, dir: &Path, parents: &[Arc<Block>], level: u32) -> Result<Option<Meta>, Error> {
     let time = parents.iter().map(|b| b.meta.mint).min().unwrap_or(0);
-    let mut writer = BlockWriter::new(vfs, dir, time)?;
+    let boundary = parents.iter().filter_map(|b| b.boundary()).max();
+    let mut writer = BlockWriter::new(vfs, dir, time, boundary.map_or(Origin::Import, Origin::Head))?;
     if let Err(e) = copy_all(parents, &mut writer) {
         writer.discard();
         return Err(e);

@@ -6,6 +6,7 @@
 
 mod append;
 mod delete;
+mod exchange;
 mod maintain;
 
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use model::{ExemplarQueryable, Matcher, Millis, Queryable, SeriesExemplars, Stor
 
 pub use delete::Deleted;
 pub(crate) use delete::set_aside as set_aside_deletes;
+pub use exchange::{Export, Exported, Imported, prometheus_blocks};
 
 use crate::Error;
 use crate::block::Block;
@@ -188,6 +190,12 @@ impl Db {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.inner.stats()
+    }
+
+    /// What each block on disk says of itself, in order of time.
+    #[must_use]
+    pub fn block_metas(&self) -> Vec<blocks::block::Meta> {
+        self.inner.blocks().iter().map(|b| b.meta.clone()).collect()
     }
 
     /// The label names with most values in the head, most first: `(name, values)`.

@@ -16,6 +16,7 @@ pub mod codec;
 pub mod column;
 pub mod compact;
 pub mod db;
+pub mod exchange;
 pub mod exemplars;
 pub mod head;
 pub mod options;
@@ -25,7 +26,7 @@ mod sync;
 pub mod times;
 pub mod wal_record;
 
-pub use db::{Db, Deleted};
+pub use db::{Db, Deleted, Export, Exported, Imported, prometheus_blocks};
 pub use options::Options;
 pub use stats::Stats;
 

@@ -56,14 +56,23 @@ pub enum Command {
     Check(CheckArgs),
     /// Ask a running hub, or any Prometheus, a PromQL question.
     Query(QueryArgs),
+    /// Bring history that was gathered elsewhere into the store of a hub that does not run.
+    Import(crate::command::import::ImportArgs),
+    /// Write history of the store of a hub that does not run, for other programs.
+    Export(crate::command::export::ExportArgs),
     /// Parse an expression and print it in its canonical form.
     Format(FormatArgs),
     /// Run test files.
     Test(TestArgs),
+    /// Speak to the GPU driver for the process that started this one. Not for people.
+    #[command(hide = true)]
+    GpuHelper,
     /// Say of every alert whether it can fire, and if not, why.
     Rules(crate::command::prove::RulesArgs),
     /// Bring in a fault at a hub, and follow it to the receiver's receipt.
     Drill(crate::command::drill::DrillArgs),
+    /// See alerts and silences of a running hub, silence, and test a receiver.
+    Alert(crate::command::alert::AlertArgs),
 }
 
 /// Where to listen and keep data: the same for every process that stays.
@@ -109,6 +118,12 @@ pub struct StoreArgs {
     /// Leave the shipped rules out.
     #[arg(long)]
     pub no_shipped_rules: bool,
+    /// Allow samples to be deleted and snapshots to be taken over HTTP.
+    #[arg(long)]
+    pub admin_api: bool,
+    /// Compute every query anew, for benchmarks.
+    #[arg(long)]
+    pub no_result_cache: bool,
 }
 
 /// Where the machine's facts are read from: fakes and containers use the same code as a host.
@@ -154,6 +169,9 @@ pub struct AgentArgs {
     /// Where to listen.
     #[command(flatten)]
     pub serve: ServeArgs,
+    /// The folder for what is kept: which GPUs there are, and the last half hour of their samples.
+    #[arg(long, value_name = "FOLDER")]
+    pub data: Option<PathBuf>,
     /// Where to read.
     #[command(flatten)]
     pub paths: PathArgs,
@@ -186,9 +204,15 @@ pub enum Source {
 pub struct CollectArgs {
     /// The collector.
     pub source: Source,
-    /// Read a capture in place of the machine; `-` is standard input.
+    /// Read a capture in place of the machine: kernel lines, or what nvidia-smi printed; `-` is standard input.
     #[arg(long, value_name = "FILE")]
     pub from: Option<PathBuf>,
+    /// Which moment of a GPU capture that holds several (`idle`, `load`); the last by default.
+    #[arg(long, value_name = "WORD", requires = "from")]
+    pub moment: Option<String>,
+    /// The configuration file: what it says of the GPU page (`gpu:`) counts here too.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Print the families as JSON; kernel events always are.
     #[arg(long)]
     pub json: bool,

@@ -1,10 +1,14 @@
 //! The commands that answer and exit, and the way to those that stay.
 
+pub mod alert;
 mod api;
 mod check;
 mod collect;
 pub mod drill;
+pub mod export;
 mod format;
+mod history;
+pub mod import;
 mod input;
 mod output;
 pub mod prove;
@@ -57,9 +61,13 @@ pub fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Collect(args) => collect::collect(&args),
         Command::Check(args) => check::check(&args),
         Command::Query(args) => query::query(&args),
+        Command::Import(args) => import::import(&args),
+        Command::Export(args) => export::export(&args),
         Command::Format(args) => format::format(&args),
         Command::Test(args) => test::test(&args),
+        Command::GpuHelper => process::gpu_helper(),
         Command::Rules(args) => prove::rules(&args),
         Command::Drill(args) => drill::drill(&args),
+        Command::Alert(args) => alert::alert(&args),
     }
 }

@@ -2,13 +2,17 @@
 
 mod agent;
 mod alerting;
+mod data;
 mod demo;
 mod drill;
 mod events;
+mod gpu_helper;
+pub mod gpu_page;
 mod hub;
 mod own_metrics;
 mod reload;
-mod settings;
+mod ring;
+pub mod settings;
 pub mod shipped;
 pub mod sources;
 mod store;
@@ -27,6 +31,12 @@ const WORKER_THREADS: usize = 2;
 /// `watchfire agent`
 pub fn agent(args: AgentArgs) -> anyhow::Result<Outcome> {
     runtime()?.block_on(agent::run(args))?;
+    Ok(Outcome::Yes)
+}
+
+/// `watchfire gpu-helper`
+pub fn gpu_helper() -> anyhow::Result<Outcome> {
+    gpu_helper::run()?;
     Ok(Outcome::Yes)
 }
 

@@ -12,6 +12,7 @@ use axum::routing::get;
 use crate::events::EventLog;
 use crate::hub::metrics_page;
 use crate::params::Params;
+use crate::ring::Ring;
 
 /// Makes a page of metrics in the text format.
 pub type MetricsPage = Box<dyn Fn() -> String + Send + Sync>;
@@ -24,10 +25,13 @@ pub struct Agent {
     pub sources: BTreeMap<&'static str, MetricsPage>,
     /// `/events`: what was counted, the moment it was.
     pub events: Arc<EventLog>,
+    /// `/api/watchfire/v1/ring`: the last half hour of GPU samples.
+    pub ring: Ring,
 }
 
 /// The routes of an agent.
 pub fn router(agent: Arc<Agent>) -> Router {
+    let ring = Arc::clone(&agent.ring);
     Router::new()
         .route("/metrics", get(all))
         .route("/metrics/{name}", get(one))
@@ -35,6 +39,7 @@ pub fn router(agent: Arc<Agent>) -> Router {
         .route("/-/healthy", get(|| async { "Watchfire agent is healthy.\n" }))
         .route("/-/ready", get(|| async { "Watchfire agent is ready.\n" }))
         .route("/", get(index))
+        .merge(crate::ring::router(ring))
         .layer(tower_http::compression::CompressionLayer::new())
         .with_state(agent)
 }

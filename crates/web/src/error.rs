@@ -36,6 +36,15 @@ impl ApiError {
         }
     }
 
+    /// It is there, and nobody may use it.
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::FORBIDDEN,
+            kind: "unavailable",
+            message: message.into(),
+        }
+    }
+
     /// There is such a thing, but not for this method.
     pub fn wrong_method(message: impl Into<String>) -> Self {
         Self {

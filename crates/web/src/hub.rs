@@ -7,14 +7,17 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
+use axum::routing::{any, delete, get, post};
 use model::{Clock, Millis, QueryEngine};
 use tokio::sync::Semaphore;
 use tower_http::compression::CompressionLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::agent::MetricsPage;
+use crate::data::Data;
 use crate::error::ApiError;
+use crate::queries::Queries;
+use crate::ring::Ring;
 use crate::serve::Site;
 use crate::{api, guard, page};
 
@@ -49,6 +52,8 @@ pub type Reload = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 pub struct Hub {
     /// Answers queries.
     pub engine: Arc<dyn QueryEngine>,
+    /// The store, and the ways in and out of it.
+    pub data: Data,
     /// The targets.
     pub targets: scrape::Manager,
     /// The rules.
@@ -57,6 +62,8 @@ pub struct Hub {
     pub alerts: alerts::Manager,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// The last half hour of this machine's GPU samples.
+    pub ring: Ring,
     /// This hub's own metrics.
     pub own_metrics: MetricsPage,
     /// Reads the configuration anew.
@@ -69,6 +76,8 @@ pub struct Hub {
     pub status: HubStatus,
     /// How long a query may take.
     pub query_timeout: Duration,
+    /// Running queries.
+    pub queries: Arc<Queries>,
     /// Places for running queries.
     pub query_slots: Arc<Semaphore>,
     /// Drills; not there until the hub can run them.
@@ -98,16 +107,27 @@ impl Hub {
 /// The routes of a hub, which goes by its external address too.
 pub fn router(hub: Arc<Hub>) -> Site {
     use api::alertmanager::{alerts as v2_alerts, silences, status as v2};
-    use api::{alerts, deliveries, drill, query, rules, series, status, targets};
+    use api::{
+        admin, alerts, deliveries, drill, exemplars, federate, push, queries, query, read, rules, series, status,
+        targets,
+    };
     let ready = Arc::clone(&hub);
     let own = Arc::clone(&hub);
     let reload = Arc::clone(&hub);
+    let ring = Arc::clone(&hub.ring);
     let names = guard::host_of(&hub.status.external_url).into_iter().collect();
     let router = Router::new()
         .route("/api/v1/query", get(query::instant).post(query::instant))
         .route("/api/v1/query_range", get(query::range).post(query::range))
         .route("/api/v1/format_query", get(query::format).post(query::format))
-        .route("/api/v1/query_exemplars", get(query::exemplars).post(query::exemplars))
+        .route(
+            "/api/v1/query_exemplars",
+            get(exemplars::exemplars).post(exemplars::exemplars),
+        )
+        .route("/api/v1/write", post(push::write))
+        .route("/api/v1/otlp/v1/metrics", post(push::otlp))
+        .route("/api/v1/read", post(read::read))
+        .route("/federate", get(federate::federate))
         .route("/api/v1/series", get(series::series).post(series::series))
         .route("/api/v1/labels", get(series::labels).post(series::labels))
         .route("/api/v1/label/{name}/values", get(series::values))
@@ -115,13 +135,37 @@ pub fn router(hub: Arc<Hub>) -> Site {
         .route("/api/v1/alerts", get(rules::alerts))
         .route("/api/v1/targets", get(targets::targets))
         .route("/api/v1/targets/metadata", get(targets::of_targets))
+        .route("/api/v1/targets/relabel_steps", get(targets::relabel_steps))
         .route("/api/v1/scrape_pools", get(targets::scrape_pools))
+        .route("/api/v1/scrape_pools/config", get(targets::pool_config))
         .route("/api/v1/metadata", get(targets::metadata))
         .route("/api/v1/status/buildinfo", get(status::build_info))
         .route("/api/v1/status/runtimeinfo", get(status::runtime_info))
         .route("/api/v1/status/walreplay", get(status::replay))
+        .route("/api/v1/status/config", get(status::config))
+        .route("/api/v1/status/flags", get(status::flags))
+        .route("/api/v1/status/tsdb", get(status::tsdb))
+        .route("/api/v1/status/tsdb/blocks", get(status::blocks))
+        .route("/api/v1/status/self_metrics", get(status::self_metrics))
+        .route("/api/v1/features", get(status::features))
+        .route("/api/v1/notifications", get(status::notifications))
+        .route(
+            "/api/v1/admin/tsdb/delete_series",
+            post(admin::delete_series).put(admin::delete_series),
+        )
+        .route(
+            "/api/v1/admin/tsdb/clean_tombstones",
+            post(admin::clean_tombstones).put(admin::clean_tombstones),
+        )
+        .route(
+            "/api/v1/admin/tsdb/snapshot",
+            post(admin::snapshot).put(admin::snapshot),
+        )
         .route("/api/v1/alertmanagers", get(status::alertmanagers))
         .route("/api/watchfire/v1/status", get(status::status))
+        .route("/api/watchfire/v1/queries", get(queries::list))
+        .route("/api/watchfire/v1/queries/{id}", delete(queries::cancel))
+        .route("/api/watchfire/v1/queries/{id}/cancel", post(queries::cancel))
         .route("/api/watchfire/v1/notifications", get(alerts::notifications))
         .route("/api/watchfire/v1/deliveries", get(deliveries::deliveries))
         .route("/api/watchfire/v1/receivers", get(deliveries::receivers))
@@ -139,6 +183,7 @@ pub fn router(hub: Arc<Hub>) -> Site {
             get(drill::ask).post(drill::acknowledge),
         )
         .route("/api/watchfire/v1/drills/passed", get(drill::passed))
+        .merge(crate::ring::router(ring))
         .route("/metrics", get(move || async move { metrics_page(&own.own_metrics) }))
         .route("/-/healthy", get(|| async { "Watchfire is healthy.\n" }))
         .route(

@@ -5,12 +5,15 @@ use std::fmt::Write as _;
 use model::{Column, Histogram, Labels, Millis, QueryOutcome, Sample, Value};
 
 /// The body of a successful query.
-pub fn query_body(outcome: &QueryOutcome) -> String {
+pub fn query_body(outcome: &QueryOutcome, stats: Option<&serde_json::Value>) -> String {
     let mut out = String::with_capacity(256 + 24 * points(&outcome.value));
     out.push_str(r#"{"status":"success","data":{"resultType":""#);
     out.push_str(outcome.value.type_name());
     out.push_str(r#"","result":"#);
     put_value(&mut out, &outcome.value);
+    if let Some(stats) = stats {
+        let _ = write!(out, r#","stats":{stats}"#);
+    }
     out.push('}');
     put_texts(&mut out, "warnings", &outcome.warnings);
     put_texts(&mut out, "infos", &outcome.infos);
@@ -176,7 +179,7 @@ fn put_native(out: &mut String, time: Millis, histogram: &Histogram) {
 }
 
 /// Seconds with up to three decimals.
-fn put_time(out: &mut String, time: Millis) {
+pub fn put_time(out: &mut String, time: Millis) {
     let sign = if time < 0 { "-" } else { "" };
     let (seconds, millis) = (time.unsigned_abs() / 1000, time.unsigned_abs() % 1000);
     let _ = write!(out, "{sign}{seconds}");
@@ -187,7 +190,7 @@ fn put_time(out: &mut String, time: Millis) {
 }
 
 /// Plain decimals, an exponent for the very small and the very large.
-fn put_float(out: &mut String, value: f64) {
+pub fn put_float(out: &mut String, value: f64) {
     let size = value.abs();
     if value.is_finite() && value != 0.0 && !(1e-6..1e21).contains(&size) {
         let text = format!("{value:e}");
@@ -234,12 +237,13 @@ mod tests {
 
     #[track_caller]
     fn check(value: Value, want: &str) {
-        let body = query_body(&QueryOutcome {
+        let outcome = QueryOutcome {
             value,
             warnings: vec![],
             infos: vec![],
             samples_read: 0,
-        });
+        };
+        let body = query_body(&outcome, None);
         assert_eq!(body, format!(r#"{{"status":"success","data":{{{want}}}}}"#));
         serde_json::from_str::<serde_json::Value>(&body).expect("an answer is JSON");
     }

@@ -7,6 +7,7 @@
 
 pub mod agent;
 mod api;
+pub mod data;
 pub mod drill;
 mod error;
 pub mod events;
@@ -15,12 +16,17 @@ pub mod hub;
 mod json;
 mod page;
 mod params;
+pub mod queries;
+pub mod ring;
 mod serve;
 mod work;
+pub mod yaml;
 
 pub use agent::{Agent, MetricsPage};
+pub use data::Data;
 pub use events::EventLog;
 pub use hub::{Hub, HubStatus};
+pub use ring::{Ring, RingQuery, RingRefusal};
 pub use serve::{ListenError, Site, listen, serve};
 
 #[cfg(test)]

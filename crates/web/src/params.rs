@@ -30,7 +30,7 @@ impl<S: Send + Sync> FromRequest<S> for Params {
             .get(header::CONTENT_TYPE)
             .and_then(|v| v.to_str().ok())
             .is_some_and(|v| v.starts_with("application/x-www-form-urlencoded"));
-        if request.method() == Method::POST && is_form {
+        if matches!(*request.method(), Method::POST | Method::PUT) && is_form {
             let body = read_form(request.into_body()).await?;
             // The body goes first: its value wins where both name a parameter.
             let mut all = parse_form(&body);
@@ -54,6 +54,12 @@ fn parse_form(bytes: &[u8]) -> Vec<(String, String)> {
 }
 
 impl Params {
+    /// Those of a query string.
+    #[cfg(test)]
+    pub fn of(query: &str) -> Self {
+        Self(parse_form(query.as_bytes()))
+    }
+
     /// The first value of a parameter; an empty one counts as absent.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0

@@ -17,6 +17,37 @@ pub extern "C" fn watchfire_sim_set_time_ms(ms: i64) {
     simulator::set_time(ms);
 }
 
+/// Injects a fault from now on; returns its number, or -1 for what is no fault and says why on standard error.
+///
+/// # Safety
+///
+/// `fault` is null or a C text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn watchfire_sim_inject(fault: *const c_char) -> i64 {
+    if fault.is_null() {
+        return -1;
+    }
+    // SAFETY: the caller's promise.
+    let Ok(text) = unsafe { CStr::from_ptr(fault) }.to_str() else {
+        return -1;
+    };
+    match simulator::inject(text) {
+        Ok(id) => i64::try_from(id).unwrap_or(-1),
+        Err(err) => {
+            eprintln!("simulated NVML: {err}");
+            -1
+        }
+    }
+}
+
+/// Ends a fault that was injected by [`watchfire_sim_inject`].
+#[unsafe(no_mangle)]
+pub extern "C" fn watchfire_sim_end(fault: i64) {
+    if let Ok(id) = u64::try_from(fault) {
+        simulator::end(id);
+    }
+}
+
 /// Names the scenario file for the next first `nvmlInit`; null returns to `WATCHFIRE_SIM_SCENARIO`
 /// or the built-in one. Returns 0, or 2 for a path that is not UTF-8.
 ///

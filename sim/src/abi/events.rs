@@ -9,10 +9,10 @@ use nvml_wrapper_sys::bindings::{self as raw, nvmlDevice_t, nvmlEventSet_t, nvml
 
 use super::simulator::{self, Gpu};
 use super::{Answer, INVALID_ARGUMENT, TIMEOUT, code, getters, put};
-use crate::scenario::{FaultKind, Scenario};
+use crate::scenario::{Fault, FaultKind, Scenario, Xid};
 
-/// How often a waiting call looks at the clock.
-const NAP: Duration = Duration::from_millis(10);
+/// How often a waiting call looks at the clock: seldom enough not to be what is measured of whoever waits.
+const NAP: Duration = Duration::from_millis(100);
 const SUPPORTED: u64 = raw::nvmlEventTypeXidCriticalError as u64;
 
 static SETS: Mutex<Sets> = Mutex::new(Sets {
@@ -26,11 +26,11 @@ struct Sets {
     sets: BTreeMap<usize, Vec<Registered>>,
 }
 
-/// A GPU in a set, and the first fault of the timeline that it has not been told of.
-#[derive(Clone, Copy)]
+/// A GPU in a set, and how many events of each fault it has been told of, or has missed.
+#[derive(Clone)]
 struct Registered {
     gpu: usize,
-    next: usize,
+    told: BTreeMap<u64, u64>,
     xids: bool,
 }
 
@@ -76,18 +76,21 @@ pub extern "C" fn nvmlDeviceRegisterEvents(
 }
 
 fn register(device: nvmlDevice_t, types: u64, set: nvmlEventSet_t) -> Answer<()> {
-    let gpu = Gpu::open(device)?;
+    let gpu = Gpu::open("nvmlDeviceRegisterEvents", device)?;
     if types & !SUPPORTED != 0 {
         return Err(super::NOT_SUPPORTED);
     }
     let mut sets = sets();
     let set = sets.sets.get_mut(&set.addr()).ok_or(INVALID_ARGUMENT)?;
     let now_ms = simulator::scenario_ms();
-    let next = gpu.scenario.faults().partition_point(|fault| fault.begun_by(now_ms));
+    let told = xids_of(&gpu.scenario, gpu.index)
+        .map(|(fault, xid)| (fault.id, xid.count_after(now_ms - fault.at.ms())))
+        .filter(|(_, count)| *count > 0)
+        .collect();
     set.retain(|registered| registered.gpu != gpu.index);
     set.push(Registered {
         gpu: gpu.index,
-        next,
+        told,
         xids: types & SUPPORTED != 0,
     });
     Ok(())
@@ -106,6 +109,7 @@ pub unsafe extern "C" fn nvmlEventSetWait_v2(
 }
 
 fn wait(set: nvmlEventSet_t, timeout_ms: c_uint) -> Answer<raw::nvmlEventData_t> {
+    super::call::enter("nvmlEventSetWait_v2", None)?;
     let deadline = Instant::now() + Duration::from_millis(timeout_ms.into());
     loop {
         let scenario = simulator::scenario()?;
@@ -133,22 +137,27 @@ fn wait(set: nvmlEventSet_t, timeout_ms: c_uint) -> Answer<raw::nvmlEventData_t>
 
 /// The earliest XID of the set's GPUs that was not delivered yet; marks it as delivered.
 fn next_event(scenario: &Scenario, set: &mut [Registered], now_ms: i64) -> Option<(usize, u32)> {
-    let begun = scenario
-        .faults()
-        .iter()
-        .enumerate()
-        .take_while(|(_, fault)| fault.begun_by(now_ms));
-    for (index, fault) in begun {
-        let FaultKind::Xid(xid) = fault.kind else {
-            continue;
-        };
-        let waits = |registered: &&mut Registered| {
-            registered.xids && Some(registered.gpu) == fault.gpu && registered.next <= index
-        };
-        if let Some(registered) = set.iter_mut().find(waits) {
-            registered.next = index + 1;
-            return Some((registered.gpu, xid));
+    let mut first: Option<(i64, u64, u32, &mut Registered)> = None;
+    for registered in set.iter_mut().filter(|registered| registered.xids) {
+        let waiting = xids_of(scenario, registered.gpu).find(|(fault, xid)| {
+            let told = registered.told.get(&fault.id).copied().unwrap_or(0);
+            told < xid.count_after(now_ms - fault.at.ms())
+        });
+        if let Some((fault, xid)) = waiting
+            && first.as_ref().is_none_or(|(at, ..)| fault.at.ms() < *at)
+        {
+            first = Some((fault.at.ms(), fault.id, xid.code, registered));
         }
     }
-    None
+    let (_, id, code, registered) = first?;
+    *registered.told.entry(id).or_insert(0) += 1;
+    Some((registered.gpu, code))
+}
+
+/// The errors of a GPU that event sets hear of, in order of time.
+fn xids_of(scenario: &Scenario, gpu: usize) -> impl Iterator<Item = (&Fault, &Xid)> {
+    scenario.faults().iter().filter_map(move |fault| match &fault.kind {
+        FaultKind::Xid(xid) if fault.gpu == Some(gpu) && xid.is_event() => Some((fault, xid)),
+        _ => None,
+    })
 }

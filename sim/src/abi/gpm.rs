@@ -23,18 +23,27 @@ static SAMPLES: Mutex<Samples> = Mutex::new(Samples {
     samples: BTreeMap::new(),
 });
 
-/// The samples by handle: which GPU, when; nothing until it is taken.
+/// The samples by handle; nothing until it is taken.
 struct Samples {
     last: usize,
-    samples: BTreeMap<usize, Option<(usize, i64)>>,
+    samples: BTreeMap<usize, Option<Taken>>,
+}
+
+/// Of which GPU, or of which GPU instance in it, and when.
+#[derive(Clone, Copy)]
+struct Taken {
+    gpu: usize,
+    instance: Option<u32>,
+    t_ms: i64,
 }
 
 fn samples() -> MutexGuard<'static, Samples> {
     SAMPLES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn supported(scenario: &Scenario) -> bool {
-    scenario.kind().architecture >= HOPPER
+/// A captured board has no counters.
+fn supported(gpu: &Gpu) -> bool {
+    gpu.kind().architecture >= HOPPER && gpu.still().is_none()
 }
 
 /// Vendor's function of this name.
@@ -51,7 +60,7 @@ pub unsafe extern "C" fn nvmlGpmQueryDeviceSupport(
 ///
 /// `out` is null or points to a structure with its version filled in.
 unsafe fn query(device: nvmlDevice_t, out: *mut raw::nvmlGpmSupport_t) -> Answer<()> {
-    let gpu = Gpu::open(device)?;
+    let gpu = Gpu::open("nvmlGpmQueryDeviceSupport", device)?;
     if out.is_null() {
         return Err(INVALID_ARGUMENT);
     }
@@ -61,7 +70,7 @@ unsafe fn query(device: nvmlDevice_t, out: *mut raw::nvmlGpmSupport_t) -> Answer
     }
     let support = raw::nvmlGpmSupport_t {
         version: VERSION,
-        isSupportedDevice: supported(&gpu.scenario).into(),
+        isSupportedDevice: supported(&gpu).into(),
     };
     // SAFETY: as above.
     unsafe { put(out, support) }
@@ -99,17 +108,33 @@ pub extern "C" fn nvmlGpmSampleFree(sample: nvmlGpmSample_t) -> nvmlReturn_t {
 /// Vendor's function of this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlGpmSampleGet(device: nvmlDevice_t, sample: nvmlGpmSample_t) -> nvmlReturn_t {
-    code(take(device, sample))
+    code(Gpu::open("nvmlGpmSampleGet", device).and_then(|gpu| take(&gpu, None, sample)))
 }
 
-fn take(device: nvmlDevice_t, sample: nvmlGpmSample_t) -> Answer<()> {
-    let gpu = Gpu::open(device)?;
-    if !supported(&gpu.scenario) {
+/// Vendor's function of this name: one GPU instance, by its id.
+#[unsafe(no_mangle)]
+pub extern "C" fn nvmlGpmMigSampleGet(device: nvmlDevice_t, instance: c_uint, sample: nvmlGpmSample_t) -> nvmlReturn_t {
+    code(Gpu::open("nvmlGpmMigSampleGet", device).and_then(|gpu| {
+        let exists = gpu.state.mig.iter().any(|mig| mig.instance.gpu_instance == instance);
+        if exists {
+            take(&gpu, Some(instance), sample)
+        } else {
+            Err(INVALID_ARGUMENT)
+        }
+    }))
+}
+
+fn take(gpu: &Gpu, instance: Option<u32>, sample: nvmlGpmSample_t) -> Answer<()> {
+    if !supported(gpu) {
         return Err(NOT_SUPPORTED);
     }
     let mut samples = samples();
     let slot = samples.samples.get_mut(&sample.addr()).ok_or(INVALID_ARGUMENT)?;
-    *slot = Some((gpu.index, gpu.t_ms));
+    *slot = Some(Taken {
+        gpu: gpu.index,
+        instance,
+        t_ms: gpu.t_ms,
+    });
     Ok(())
 }
 
@@ -175,13 +200,16 @@ fn mean_load(scenario: &Scenario, first: nvmlGpmSample_t, second: nvmlGpmSample_
             taken(second).ok_or(INVALID_ARGUMENT)?,
         )
     };
-    if from.0 != to.0 || to.1 < from.1 {
+    if (from.gpu, from.instance) != (to.gpu, to.instance) || to.t_ms < from.t_ms {
         return Err(INVALID_ARGUMENT);
     }
-    if scenario.is_lost(to.0, simulator::tick()) {
+    if scenario.is_lost(to.gpu, simulator::tick()) {
         return Err(GPU_IS_LOST);
     }
-    Ok(scenario.mean_load(to.0, from.1, to.1))
+    Ok(match to.instance {
+        None => scenario.mean_load(to.gpu, from.t_ms, to.t_ms),
+        Some(instance) => scenario.mean_load_of(to.gpu, instance, from.t_ms, to.t_ms),
+    })
 }
 
 fn metric(id: c_uint, load: &Load) -> Option<f64> {

@@ -4,35 +4,53 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use nvml_wrapper_sys::bindings::{self as raw, nvmlDevice_t, nvmlReturn_t};
 
-use super::simulator::Gpu;
+use super::simulator::{self, Gpu};
 use super::{
     Answer, INVALID_ARGUMENT, NOT_SUPPORTED, VERSION_MISMATCH, code, field_text, getters, getters_pair, getters_text,
     put_text, structure_version,
 };
 use crate::scenario::Board;
 
+/// A text that the board has; an empty one it has not.
+fn known(text: &str, has: bool) -> Answer<String> {
+    if has && !text.is_empty() {
+        Ok(text.to_owned())
+    } else {
+        Err(NOT_SUPPORTED)
+    }
+}
+
 fn board(gpu: &Gpu) -> &Board {
     &gpu.scenario.boards()[gpu.index]
 }
 
 getters_text! {
-    nvmlDeviceGetUUID = |gpu| Ok(board(gpu).uuid.clone());
-    nvmlDeviceGetName = |gpu| Ok(gpu.scenario.kind().model.clone());
-    nvmlDeviceGetSerial = |gpu| if gpu.scenario.kind().datacenter { Ok(board(gpu).serial.clone()) } else { Err(NOT_SUPPORTED) };
-    nvmlDeviceGetVbiosVersion = |gpu| Ok(gpu.scenario.kind().vbios.clone());
-    nvmlDeviceGetBoardPartNumber = |gpu| Ok(gpu.scenario.kind().part_number.clone());
-    nvmlDeviceGetInforomImageVersion = |gpu| Ok(gpu.scenario.kind().inforom.clone());
+    nvmlDeviceGetUUID = |gpu| Ok(match &gpu.mig {
+        Some(mig) => mig.instance.uuid.clone(),
+        None => board(gpu).uuid.clone(),
+    });
+    nvmlDeviceGetName = |gpu| Ok(match &gpu.mig {
+        Some(mig) => format!("{} MIG {}", gpu.kind().model, mig.instance.profile.name),
+        None => gpu.kind().model.clone(),
+    });
+    nvmlDeviceGetSerial = |gpu| known(&board(gpu).serial, gpu.kind().datacenter);
+    nvmlDeviceGetVbiosVersion = |gpu| known(&gpu.kind().vbios, true);
+    nvmlDeviceGetBoardPartNumber = |gpu| known(&gpu.kind().part_number, true);
+    nvmlDeviceGetInforomImageVersion = |gpu| known(&gpu.kind().inforom, true);
 }
 
 getters! {
-    nvmlDeviceGetIndex: c_uint = |gpu| number(gpu.index);
-    nvmlDeviceGetMinorNumber: c_uint = |gpu| number(gpu.index);
+    nvmlDeviceGetIndex: c_uint = |gpu| match &gpu.mig {
+        Some(mig) => number(mig.instance.slot),
+        None => number(simulator::present().iter().position(|board| *board == gpu.index).unwrap_or(gpu.index)),
+    };
+    nvmlDeviceGetMinorNumber: c_uint = |gpu| gpu.told(|still| still.minor, number(gpu.index)?);
     nvmlDeviceGetModuleId: c_uint = |gpu| number(gpu.index + 1);
     nvmlDeviceGetBoardId: c_uint = |gpu| Ok(board(gpu).pci.bus << 8);
     nvmlDeviceGetMultiGpuBoard: c_uint = |_| Ok(0);
     nvmlDeviceGetBrand: raw::nvmlBrandType_t = |_| Ok(raw::nvmlBrandType_enum_NVML_BRAND_NVIDIA);
-    nvmlDeviceGetArchitecture: raw::nvmlDeviceArchitecture_t = |gpu| Ok(gpu.scenario.kind().architecture);
-    nvmlDeviceGetNumGpuCores: c_uint = |gpu| Ok(gpu.scenario.kind().cores);
+    nvmlDeviceGetArchitecture: raw::nvmlDeviceArchitecture_t = |gpu| Ok(gpu.kind().architecture);
+    nvmlDeviceGetNumGpuCores: c_uint = |gpu| Ok(gpu.kind().cores);
     nvmlDeviceGetMemoryBusWidth: c_uint = |_| Ok(5120);
     nvmlDeviceGetBusType: raw::nvmlBusType_t = |_| Ok(raw::NVML_BUS_TYPE_PCIE);
     nvmlDeviceGetPciInfo_v3: raw::nvmlPciInfo_t = pci_info;
@@ -40,17 +58,18 @@ getters! {
     nvmlDeviceGetPciInfo: raw::nvmlPciInfo_t = pci_info;
     nvmlDeviceGetDisplayMode: raw::nvmlEnableState_t = |_| Ok(raw::nvmlEnableState_enum_NVML_FEATURE_DISABLED);
     nvmlDeviceGetDisplayActive: raw::nvmlEnableState_t = |_| Ok(raw::nvmlEnableState_enum_NVML_FEATURE_DISABLED);
-    nvmlDeviceGetPersistenceMode: raw::nvmlEnableState_t = |_| Ok(raw::nvmlEnableState_enum_NVML_FEATURE_ENABLED);
-    nvmlDeviceGetComputeMode: raw::nvmlComputeMode_t = |_| Ok(raw::nvmlComputeMode_enum_NVML_COMPUTEMODE_DEFAULT);
-    nvmlDeviceIsMigDeviceHandle: c_uint = |_| Ok(0);
-    nvmlDeviceGetMaxMigDeviceCount: c_uint = |gpu| Ok(if gpu.scenario.kind().datacenter { 7 } else { 0 });
+    nvmlDeviceGetPersistenceMode: raw::nvmlEnableState_t = |gpu| gpu.told(
+        |still| still.persistence.map(u32::from),
+        raw::nvmlEnableState_enum_NVML_FEATURE_ENABLED,
+    );
+    nvmlDeviceGetComputeMode: raw::nvmlComputeMode_t =
+        |gpu| gpu.told(|still| still.compute_mode, raw::nvmlComputeMode_enum_NVML_COMPUTEMODE_DEFAULT);
     nvmlDeviceGetVirtualizationMode: raw::nvmlGpuVirtualizationMode_t =
         |_| Ok(raw::nvmlGpuVirtualizationMode_NVML_GPU_VIRTUALIZATION_MODE_NONE);
 }
 
 getters_pair! {
-    nvmlDeviceGetCudaComputeCapability: c_int = |gpu| Ok(gpu.scenario.kind().compute_capability);
-    nvmlDeviceGetMigMode: c_uint = |gpu| if gpu.scenario.kind().datacenter { Ok((0, 0)) } else { Err(NOT_SUPPORTED) };
+    nvmlDeviceGetCudaComputeCapability: c_int = |gpu| Ok(gpu.kind().compute_capability);
 }
 
 /// Vendor's function of this name.
@@ -61,8 +80,8 @@ pub unsafe extern "C" fn nvmlDeviceGetInforomVersion(
     out: *mut c_char,
     length: c_uint,
 ) -> nvmlReturn_t {
-    let version = Gpu::open(device).and_then(|gpu| match object {
-        _ if !gpu.scenario.kind().datacenter => Err(NOT_SUPPORTED),
+    let version = Gpu::open("nvmlDeviceGetInforomVersion", device).and_then(|gpu| match object {
+        _ if !gpu.kind().datacenter => Err(NOT_SUPPORTED),
         raw::nvmlInforomObject_enum_NVML_INFOROM_OEM => Ok("2.1"),
         raw::nvmlInforomObject_enum_NVML_INFOROM_ECC => Ok("7.16"),
         raw::nvmlInforomObject_enum_NVML_INFOROM_POWER => Err(NOT_SUPPORTED),
@@ -86,7 +105,7 @@ pub unsafe extern "C" fn nvmlDeviceGetPciInfoExt(
 ///
 /// `out` is null or points to a structure with its version filled in.
 unsafe fn pci_info_ext(device: nvmlDevice_t, out: *mut raw::nvmlPciInfoExt_t) -> Answer<()> {
-    let gpu = Gpu::open(device)?;
+    let gpu = Gpu::open("nvmlDeviceGetPciInfoExt", device)?;
     if out.is_null() {
         return Err(INVALID_ARGUMENT);
     }
@@ -101,8 +120,8 @@ unsafe fn pci_info_ext(device: nvmlDevice_t, out: *mut raw::nvmlPciInfoExt_t) ->
         domain: pci.domain,
         bus: pci.bus,
         device: pci.device,
-        pciDeviceId: gpu.scenario.kind().pci_device_id,
-        pciSubSystemId: gpu.scenario.kind().pci_subsystem_id,
+        pciDeviceId: gpu.kind().pci_device_id,
+        pciSubSystemId: gpu.kind().pci_subsystem_id,
         baseClass: 3,
         subClass: 2,
         busId: field_text(&pci.nvml()),
@@ -118,8 +137,8 @@ fn pci_info(gpu: &Gpu) -> Answer<raw::nvmlPciInfo_t> {
         domain: pci.domain,
         bus: pci.bus,
         device: pci.device,
-        pciDeviceId: gpu.scenario.kind().pci_device_id,
-        pciSubSystemId: gpu.scenario.kind().pci_subsystem_id,
+        pciDeviceId: gpu.kind().pci_device_id,
+        pciSubSystemId: gpu.kind().pci_subsystem_id,
         busId: field_text(&pci.nvml()),
     })
 }

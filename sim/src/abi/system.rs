@@ -62,21 +62,27 @@ fn error_text(result: nvmlReturn_t) -> &'static CStr {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetDriverVersion(out: *mut c_char, length: c_uint) -> nvmlReturn_t {
     // SAFETY: the header asks for a buffer of this length.
-    code(simulator::scenario().and_then(|scenario| unsafe { put_text(out, length, &scenario.driver().version) }))
+    code(
+        simulator::scenario()
+            .and_then(|scenario| unsafe { put_text(out, length, &scenario.driver_at(simulator::tick()).version) }),
+    )
 }
 
 /// Vendor's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetNVMLVersion(out: *mut c_char, length: c_uint) -> nvmlReturn_t {
     // SAFETY: the header asks for a buffer of this length.
-    code(simulator::scenario().and_then(|scenario| unsafe { put_text(out, length, &scenario.driver().nvml) }))
+    code(
+        simulator::scenario()
+            .and_then(|scenario| unsafe { put_text(out, length, &scenario.driver_at(simulator::tick()).nvml) }),
+    )
 }
 
 /// Vendor's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion(out: *mut c_int) -> nvmlReturn_t {
     // SAFETY: the header asks for a pointer to an int.
-    code(simulator::scenario().and_then(|scenario| unsafe { put(out, scenario.driver().cuda) }))
+    code(simulator::scenario().and_then(|scenario| unsafe { put(out, scenario.driver_at(simulator::tick()).cuda) }))
 }
 
 /// Vendor's function of this name.
@@ -91,10 +97,11 @@ pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion_v2(out: *mut c_int) -> n
 pub unsafe extern "C" fn nvmlSystemGetProcessName(pid: c_uint, out: *mut c_char, length: c_uint) -> nvmlReturn_t {
     let named = simulator::scenario().and_then(|scenario| {
         let t_ms = simulator::tick();
-        let process = (0..scenario.gpu_count())
-            .filter_map(|gpu| Some((scenario.job_on(gpu, t_ms)?, gpu)))
-            .find(|(job, gpu)| job.pid_on(*gpu) == Some(pid));
-        process.map(|(job, _)| job.process.clone()).ok_or(NOT_FOUND)
+        (0..scenario.gpu_count())
+            .flat_map(|gpu| scenario.state(gpu, t_ms).processes)
+            .find(|process| process.pid == pid && process.alive)
+            .map(|process| process.name)
+            .ok_or(NOT_FOUND)
     });
     // SAFETY: the header asks for a buffer of this length.
     code(named.and_then(|name| unsafe { put_text(out, length, &name) }))
@@ -110,7 +117,9 @@ pub unsafe extern "C" fn nvmlUnitGetCount(out: *mut c_uint) -> nvmlReturn_t {
 /// Vendor's function of this name: lost GPUs are counted too.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetCount_v2(out: *mut c_uint) -> nvmlReturn_t {
-    let count = simulator::scenario().map(|scenario| c_uint::try_from(scenario.gpu_count()).unwrap_or(0));
+    let count = super::call::enter("nvmlDeviceGetCount_v2", None)
+        .and_then(|()| simulator::scenario())
+        .map(|_| c_uint::try_from(simulator::present().len()).unwrap_or(0));
     // SAFETY: the header asks for a pointer to an unsigned int.
     code(count.and_then(|count| unsafe { put(out, count) }))
 }
@@ -125,8 +134,14 @@ pub unsafe extern "C" fn nvmlDeviceGetCount(out: *mut c_uint) -> nvmlReturn_t {
 /// Vendor's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, out: *mut nvmlDevice_t) -> nvmlReturn_t {
-    let found =
-        simulator::scenario().and_then(|scenario| find(&scenario, |gpu| gpu == index as usize, INVALID_ARGUMENT));
+    let found = simulator::scenario().and_then(|scenario| {
+        let board = simulator::present()
+            .get(index as usize)
+            .copied()
+            .ok_or(INVALID_ARGUMENT)?;
+        super::call::enter_named("nvmlDeviceGetHandleByIndex_v2", Some(board))?;
+        find(&scenario, |gpu| gpu == board, INVALID_ARGUMENT)
+    });
     // SAFETY: the header asks for a pointer to a handle.
     code(found.and_then(|device| unsafe { put(out, device) }))
 }
@@ -142,7 +157,13 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex(index: c_uint, out: *mut nvm
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByUUID(uuid: *const c_char, out: *mut nvmlDevice_t) -> nvmlReturn_t {
     // SAFETY: the header asks for a C text and a pointer to a handle.
-    code(unsafe { by_text(uuid, out, |scenario, gpu, text| scenario.boards()[gpu].uuid == text) })
+    code(
+        match unsafe { by_text(uuid, out, |scenario, gpu, text| scenario.boards()[gpu].uuid == text) } {
+            // SAFETY: as above.
+            Err(NOT_FOUND) => unsafe { instance_by_uuid(uuid, out) },
+            other => other,
+        },
+    )
 }
 
 /// Vendor's function of this name.
@@ -190,9 +211,29 @@ unsafe fn by_text(
     unsafe { put(out, device) }
 }
 
+/// # Safety
+///
+/// As for [`by_text`].
+unsafe fn instance_by_uuid(text: *const c_char, out: *mut nvmlDevice_t) -> Answer<()> {
+    let scenario = simulator::scenario()?;
+    // SAFETY: a C text by the caller's promise; null was refused before.
+    let text = unsafe { CStr::from_ptr(text) }.to_str().map_err(|_| INVALID_ARGUMENT)?;
+    let t_ms = simulator::tick();
+    let device = simulator::present()
+        .into_iter()
+        .find_map(|gpu| {
+            let mig = scenario.state(gpu, t_ms).mig;
+            let slot = mig.iter().position(|mig| mig.instance.uuid == text)?;
+            simulator::mig_handle(gpu, slot)
+        })
+        .ok_or(NOT_FOUND)?;
+    // SAFETY: the caller's promise.
+    unsafe { put(out, device) }
+}
+
 /// A GPU off the bus cannot be opened any more.
 fn find(scenario: &Scenario, is: impl Fn(usize) -> bool, missing: nvmlReturn_t) -> Answer<nvmlDevice_t> {
-    let gpu = (0..scenario.gpu_count()).find(|gpu| is(*gpu)).ok_or(missing)?;
+    let gpu = simulator::present().into_iter().find(|gpu| is(*gpu)).ok_or(missing)?;
     if scenario.is_lost(gpu, simulator::tick()) {
         return Err(GPU_IS_LOST);
     }

@@ -29,6 +29,7 @@ impl Tree {
     fn processes(&self, t_ms: i64) -> Vec<ProcessState> {
         (0..self.scenario.gpu_count())
             .flat_map(|gpu| self.scenario.state(gpu, t_ms).processes)
+            .filter(|process| process.alive)
             .collect()
     }
 }

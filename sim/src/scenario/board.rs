@@ -1,8 +1,12 @@
 //! The boards: what they are.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
 use crate::error::Error;
+use crate::mig::Profile;
+use crate::scenario::still::Still;
 
 /// What all boards of a server have in common.
 #[derive(Clone, Debug, Deserialize)]
@@ -43,12 +47,29 @@ pub struct BoardKind {
     /// Whether the board has memory with ECC, row remapping and the memory sensor.
     #[serde(default = "yes")]
     pub datacenter: bool,
+    /// Fans on the board; none where the chassis cools it.
+    #[serde(default)]
+    pub fans: u32,
     /// Power.
     pub power: PowerKind,
     /// Clocks.
     pub clocks: ClocksKind,
     /// Temperatures.
     pub temperature: TemperatureKind,
+}
+
+impl BoardKind {
+    /// Whether it can be cut into instances: data-centre boards of Ampere, Hopper and Blackwell.
+    #[must_use]
+    pub fn mig_capable(&self) -> bool {
+        self.datacenter && matches!(self.architecture, 7 | 9 | 10)
+    }
+
+    /// Whether it joins a fabric of switches.
+    #[must_use]
+    pub fn has_fabric(&self) -> bool {
+        self.nvlinks > 0 && self.architecture >= 9
+    }
 }
 
 /// The power of a kind of board, in watts.
@@ -119,6 +140,12 @@ pub struct Board {
     /// Its power at the same load, as a factor.
     #[serde(default = "one")]
     pub hungry: f64,
+    /// The instances it is cut into from the start; none where MIG is off.
+    #[serde(default)]
+    pub mig: Vec<Profile>,
+    /// What it told when it was captured: a board that is not played but stands still.
+    #[serde(skip)]
+    pub still: Option<Arc<Still>>,
 }
 
 /// A PCI address with function 0.

@@ -158,8 +158,8 @@ export function GpuPage(props: { uuid: string }): JSX.Element {
           queries={[
             { expr: gauge(of("DCGM_FI_PROF_NVLINK_RX_BYTES")), legend: "received" },
             { expr: gauge(of("DCGM_FI_PROF_NVLINK_TX_BYTES")), legend: "sent" },
-            // A counter of 10⁶ bytes.
-            { expr: rate(of("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL")), legend: "all links, both ways", scale: 1e6 },
+            // A rate in units of 1000 KiB, as DCGM has it, though the exporter calls it a counter.
+            { expr: gauge(of("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL")), legend: "all links, both ways", scale: 1_024_000 },
           ]} />
       </div>
     </Show>

@@ -269,10 +269,10 @@ impl Engine {
     }
 
     fn health_families(&self) -> [Family; 2] {
-        let mut failing = Family::new(
-            "watchfire_receiver_failing",
+        let mut up = Family::new(
+            "watchfire_receiver_up",
             Kind::Gauge,
-            "Whether the last message to a receiver failed for good or again and again.",
+            "0 when the last message to a receiver failed for good, or again and again; else 1.",
         );
         let mut success = Family::new(
             "watchfire_receiver_last_success_timestamp_seconds",
@@ -280,12 +280,12 @@ impl Engine {
             "When a receiver last took a message, in seconds since the epoch.",
         );
         for (receiver, integration, health) in self.health() {
-            let is_failing = health.failing_since.is_some();
-            failing.push(way(&receiver, &integration), f64::from(u8::from(is_failing)));
+            let is_up = health.failing_since.is_none();
+            up.push(way(&receiver, &integration), f64::from(u8::from(is_up)));
             let at = health.last_success.map(|at| at as f64 / 1_000.0);
             success.push_some(|| way(&receiver, &integration), at);
         }
-        [failing, success]
+        [up, success]
     }
 
     /// The last deliveries, newest first.

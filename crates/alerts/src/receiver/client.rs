@@ -17,7 +17,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What a configuration asks for that is not built; `None` when all is.
-pub(super) fn unbuilt(http: &HttpClientConfig) -> Option<&'static str> {
+pub(crate) fn unbuilt(http: &HttpClientConfig) -> Option<&'static str> {
     let reference = |source: Option<&SecretSource>| source.is_some_and(|s| !s.reference.is_empty());
     let oauth2 = http.oauth2.as_ref();
     if oauth2.is_some_and(|o| !matches!(o.grant_type.as_str(), "" | "client_credentials")) {

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use super::*;
 use crate::alert::Alert;
 use crate::delivery::Reason;
-use crate::group::Told;
 use crate::pipeline;
 
 mod fake;

@@ -1,23 +1,25 @@
 //! The GPU collector: the driver through NVML, and where NVML cannot be loaded, what `nvidia-smi` says.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use model::{Family, Millis};
 
-use super::driver::{Driver, Session};
+use super::driver::{Driver, Round};
 use super::inventory::Inventory;
 use super::page::{PageMaker, Software, Xids, counts, driver_state, source_error};
 use super::pci::Bus;
 use super::process::Tenants;
 use super::reading::{GpuState, Reading};
 use super::smi::{Dialect, Report, run};
-use super::{FaultKind, Options, smi};
+use super::standing::{self, Standing};
+use super::{Fault, FaultKind, Options, smi};
 use crate::source::Reader;
 use crate::{Collector, Error, Paths, Readings, State};
 
 /// Collects `DCGM_FI_*` and `watchfire_gpu*`.
 pub struct GpuCollector {
     driver: Driver,
+    standing: Standing,
     smi: Option<run::Runner>,
     bus: Bus,
     page: PageMaker,
@@ -29,26 +31,26 @@ pub struct GpuCollector {
 
 impl GpuCollector {
     /// Looks for the driver at the first collection.
-    pub(super) fn new(paths: &Paths, options: Options) -> Result<Self, Error> {
+    pub(super) fn new(paths: &Paths, driver: Driver, options: Options) -> Result<Self, Error> {
         let boot_id = paths.proc("sys/kernel/random/boot_id");
         let boot_id = Reader::default().word(&boot_id).unwrap_or_default().to_owned();
-        let words = options.selection.words();
-        let smi = match options.nvidia_smi {
+        let smi = match options.shown.nvidia_smi {
             Some(program) => Some(run::Runner::new(program, Dialect::embedded()?)),
             None => None,
         };
-        let tenants = Tenants::new(paths, options.processes_max);
+        let tenants = Tenants::new(paths, options.shown.processes_max);
         let xids = Xids {
-            counts: options.xids.clone(),
+            counts: options.xids,
             catalog: options.catalog,
         };
         Ok(Self {
-            driver: Driver::new(options.library, words, options.tick, options.clock, options.xids),
+            driver,
+            standing: Standing::new(paths),
             smi,
             bus: Bus::new(paths),
             page: PageMaker::new(
-                options.selection,
-                options.host_label,
+                options.shown.selection,
+                options.shown.host_label,
                 options.hostname,
                 Some(xids),
                 Some(tenants),
@@ -57,15 +59,6 @@ impl GpuCollector {
             inventory: Inventory::open(options.inventory, boot_id),
             most: 0,
         })
-    }
-
-    fn read(session: &mut Session, now: Millis, deadline: Duration) -> Vec<Reading> {
-        let begun = Instant::now();
-        let asked: Vec<bool> = session.watchers.iter().map(|w| w.ask(now)).collect();
-        let watchers = session.watchers.iter_mut().zip(asked);
-        watchers
-            .map(|(watcher, asked)| watcher.wait(asked, begun, deadline))
-            .collect()
     }
 
     /// The page of readings; `known` GPUs are those the driver counts.
@@ -81,6 +74,7 @@ impl GpuCollector {
         self.page.know(&readings);
         let (families, readings) = self.page.families(now, software, readings, self.bus.slots(now));
         let mut page = Readings::of(families);
+        page.families.push(standing::reasons(&readings));
         page.families.extend(self.counts(now, known, answering));
         page.errors = readings.into_iter().flat_map(|r| r.errors).collect();
         page.errors.extend(unwritten);
@@ -148,8 +142,8 @@ impl Collector for GpuCollector {
         if self.inventory.forget_if_deleted() {
             self.most = 0;
         }
-        let session = match self.driver.session(now) {
-            Ok(session) => session,
+        let round = match self.driver.round(now, deadline) {
+            Ok(round) => round,
             Err(error) => {
                 let (word, may_ask) = match &error {
                     Error::Driverless { source } => (source.kind.as_str(), source.kind == FaultKind::NoLibrary),
@@ -159,20 +153,25 @@ impl Collector for GpuCollector {
                 return self.without_library(now, error, word, may_ask);
             }
         };
-        let readings = Self::read(session, now, deadline);
+        let between = self.standing.families(&round);
+        let Round {
+            facts, fault, readings, ..
+        } = round;
         let software = Software {
-            driver_version: session.driver_version.clone(),
-            cuda_version: session.cuda_version.clone(),
-            nvml_version: session.nvml_version.clone(),
+            driver_version: facts.driver_version,
+            cuda_version: facts.cuda_version,
+            nvml_version: facts.nvml_version,
         };
         let all_failed = !readings.is_empty() && readings.iter().all(|r| r.state == GpuState::Failed);
         let mut page = self.show(now, &software, readings);
+        page.families.extend(between);
         if all_failed {
             // The driver went from under the library: load it anew next time.
             self.driver.close();
             page.state = page.errors.first().map_or(page.state, Error::state);
             let reason = page.errors.first().map(Error::chain).unwrap_or_default();
-            page.families.push(driver_state(FaultKind::Other.as_str(), &reason));
+            let fault = fault.unwrap_or_else(|| Fault::new(FaultKind::Other, reason));
+            page.families.push(driver_state(fault.kind.as_str(), &fault.text));
         } else {
             page.families.push(driver_state("ok", ""));
         }

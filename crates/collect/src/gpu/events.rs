@@ -5,13 +5,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use model::Clock;
 use nvml::{EventSet, Nvml};
-
-use crate::kernel::{XidCounts, XidSource};
 
 /// How long one wait lasts; the thread leaves that much later at most.
 const WAIT: Duration = Duration::from_secs(1);
+
+/// What is heard of the driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// Whether events are waited for.
+    Attached(bool),
+    /// An error of the GPU at this address.
+    Xid(String, u32),
+}
 
 /// Waits for XIDs until it is dropped.
 pub struct Events {
@@ -19,28 +25,22 @@ pub struct Events {
 }
 
 impl Events {
-    /// Registers every GPU that has such events and waits for them on a thread; `None` where nobody has any.
-    pub fn start(nvml: &Nvml, xids: XidCounts, clock: Arc<dyn Clock>) -> Option<Self> {
+    /// Registers every GPU that `is_served` and has such events, and tells what it hears on a thread; that ends at once
+    /// where nobody has any.
+    pub fn start(
+        nvml: &Nvml,
+        is_served: impl Fn(u32) -> bool + Send + 'static,
+        tell: impl Fn(Heard) + Send + 'static,
+    ) -> Option<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (of_thread, nvml) = (Arc::clone(&stop), nvml.clone());
         let work = move || {
-            let Some(mut set) = registered(&nvml) else { return };
-            xids.set_driver_attached(true);
-            while !of_thread.load(Ordering::Acquire) {
-                match set.wait(WAIT) {
-                    Ok(Some(event)) => {
-                        let code = u32::try_from(event.xid).unwrap_or(u32::MAX);
-                        if let Some(pci) = &event.pci_bus_id {
-                            xids.count(XidSource::Driver, pci, code, clock.now());
-                        }
-                    }
-                    Ok(None) => {}
-                    // The driver says that a GPU is gone, again and again; which one, its watcher tells.
-                    Err(nvml::Error::GpuLost) => thread::sleep(WAIT),
-                    Err(_) => break,
-                }
-            }
-            xids.set_driver_attached(false);
+            let Some(set) = registered(&nvml, is_served) else {
+                return;
+            };
+            tell(Heard::Attached(true));
+            hear(set, &of_thread, &tell);
+            tell(Heard::Attached(false));
         };
         thread::Builder::new().name("gpu-events".to_owned()).spawn(work).ok()?;
         Some(Self { stop })
@@ -53,12 +53,30 @@ impl Drop for Events {
     }
 }
 
-fn registered(nvml: &Nvml) -> Option<EventSet> {
+fn hear(mut set: EventSet, stop: &AtomicBool, tell: &impl Fn(Heard)) {
+    while !stop.load(Ordering::Acquire) {
+        match set.wait(WAIT) {
+            Ok(Some(event)) => {
+                let code = u32::try_from(event.xid).unwrap_or(u32::MAX);
+                if let Some(pci) = event.pci_bus_id {
+                    tell(Heard::Xid(pci, code));
+                }
+            }
+            Ok(None) => {}
+            // The driver says that a GPU is gone, again and again; which one, its watcher tells.
+            Err(nvml::Error::GpuLost) => thread::sleep(WAIT),
+            Err(_) => return,
+        }
+    }
+}
+
+fn registered(nvml: &Nvml, is_served: impl Fn(u32) -> bool) -> Option<EventSet> {
     let mut set = nvml.event_set().ok().flatten()?;
-    let devices = nvml.devices().ok()?;
     let mut any = false;
-    for device in devices.into_iter().flatten() {
-        any |= set.register(&device).unwrap_or(false);
+    for index in (0..nvml.device_count().ok()?).filter(|index| is_served(*index)) {
+        if let Ok(device) = nvml.device(index) {
+            any |= set.register(&device).unwrap_or(false);
+        }
     }
     any.then_some(set)
 }

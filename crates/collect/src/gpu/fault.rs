@@ -34,12 +34,14 @@ pub enum FaultKind {
     Uninitialized,
     /// The helper process died.
     Crashed,
+    /// The helper process has just been started.
+    Starting,
     /// Anything else.
     Other,
 }
 
 impl FaultKind {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::NoLibrary,
         Self::NotLoaded,
         Self::VersionMismatch,
@@ -50,6 +52,7 @@ impl FaultKind {
         Self::NoSuchDevice,
         Self::Uninitialized,
         Self::Crashed,
+        Self::Starting,
         Self::Other,
     ];
 
@@ -67,6 +70,7 @@ impl FaultKind {
             Self::NoSuchDevice => "no_devices",
             Self::Uninitialized => "driver_unloaded",
             Self::Crashed => "helper_crashed",
+            Self::Starting => "helper_starting",
             Self::Other => "driver_failed",
         }
     }

@@ -83,7 +83,7 @@ impl Health {
         ));
         families.push(recovery(ok()));
         families.push(slot_lines(readings, slots));
-        families.push(absent(selection, ok()));
+        families.push(absent(selection, readings.iter()));
         families.extend(instances(ok()));
         families
     }
@@ -257,7 +257,7 @@ fn long_form(address: &str) -> String {
 fn absent<'a>(selection: &Selection, readings: impl Iterator<Item = &'a Reading>) -> Family {
     let mut family = gauge(
         "watchfire_gpu_field_absent",
-        "A field that this GPU has no value for, and why (unsupported, denied, failed, out_of_range, unreadable); the value is always 1.",
+        "A field that this GPU has no value for, and why (unsupported, denied, failed, out_of_range, unreadable, not_told); the value is always 1.",
     );
     for reading in readings {
         for column in &selection.columns {
@@ -335,4 +335,125 @@ fn instances<'a>(readings: impl Iterator<Item = &'a Reading>) -> Vec<Family> {
         }
     }
     vec![info, processors, total, used, errors, processes]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::field::{FIELDS, FieldTable};
+    use crate::gpu::identity::Identity;
+    use crate::gpu::names::Names;
+
+    fn reading(numbers: &[(&'static str, f64)]) -> Reading {
+        let who = Identity {
+            uuid: "GPU-1".to_owned(),
+            pci_bus_id: "00000000:3B:00.0".to_owned(),
+            ..Identity::unknown(0)
+        };
+        Reading {
+            numbers: numbers.iter().copied().collect(),
+            ..Reading::without(who, GpuState::Ok)
+        }
+    }
+
+    fn families(health: &mut Health, reading: Reading, slots: &[String]) -> Vec<Family> {
+        let versions = Versions { driver: "1", cuda: "2" };
+        let boards = Boards::embedded().expect("our own table");
+        let selection = Selection::usual(&FieldTable::new(FIELDS).expect("our own table"), Names::Dcgm48);
+        health.families(&versions, &boards, &selection, &[reading], slots)
+    }
+
+    fn value(families: &[Family], name: &str, label: &str) -> Option<f64> {
+        let family = families.iter().find(|f| f.name == name)?;
+        let is = |m: &&model::Metric| label.is_empty() || m.labels.iter().any(|(_, v)| v == label);
+        family.metrics.iter().find(is).map(|m| m.value)
+    }
+
+    const LINK: &str = "watchfire_gpu_pcie_link_under_load_ratio";
+
+    #[test]
+    fn a_link_is_judged_under_load_and_the_verdict_stays_while_it_sleeps() {
+        let mut health = Health::default();
+        let link = |busy: f64, generation: f64, width: f64| {
+            reading(&[
+                ("utilization_gpu", busy),
+                ("pcie_generation", generation),
+                ("pcie_width", width),
+                ("pcie_generation_max", 5.0),
+                ("pcie_width_max", 16.0),
+            ])
+        };
+        assert_eq!(
+            value(&families(&mut health, link(0.0, 1.0, 16.0), &[]), LINK, ""),
+            None,
+            "idle says nothing"
+        );
+        assert_eq!(
+            value(&families(&mut health, link(90.0, 5.0, 8.0), &[]), LINK, ""),
+            Some(0.5)
+        );
+        assert_eq!(
+            value(&families(&mut health, link(0.0, 1.0, 8.0), &[]), LINK, ""),
+            Some(0.5)
+        );
+        assert_eq!(
+            value(&families(&mut health, link(90.0, 5.0, 16.0), &[]), LINK, ""),
+            Some(1.0)
+        );
+    }
+
+    #[test]
+    fn time_held_back_is_the_drivers_count_where_it_has_one() {
+        let name = "watchfire_gpu_throttle_seconds_total";
+        let mut counted = reading(&[("throttle_hw_thermal", 2.5e9)]);
+        counted.throttle.see(0, nvml::ClockReasons::SW_POWER_CAP);
+        counted.throttle.see(1_000, nvml::ClockReasons::SW_POWER_CAP);
+        let all = families(&mut Health::default(), counted, &[]);
+        assert_eq!(value(&all, name, "hw_thermal_slowdown"), Some(2.5));
+        assert_eq!(value(&all, name, "sw_power_cap"), Some(1.0), "as looked at");
+
+        let mut failed = reading(&[]);
+        failed.throttle.see(0, nvml::ClockReasons::SW_POWER_CAP);
+        failed.absent.push(("throttle_sw_power_cap", Absence::Failed));
+        let all = families(&mut Health::default(), failed, &[]);
+        assert_eq!(
+            value(&all, name, "sw_power_cap"),
+            None,
+            "another count must not take its place"
+        );
+        assert_eq!(value(&all, name, "hw_slowdown"), Some(0.0));
+    }
+
+    #[test]
+    fn each_slot_has_a_line_whether_its_gpu_answers_or_not() {
+        let slots = ["0000:3b:00.0".to_owned(), "0000:86:00.0".to_owned()];
+        let all = families(&mut Health::default(), reading(&[]), &slots);
+        let name = "watchfire_gpu_slot_present";
+        assert_eq!(value(&all, name, "00000000:3B:00.0"), Some(1.0));
+        assert_eq!(value(&all, name, "00000000:86:00.0"), Some(0.0));
+    }
+
+    #[test]
+    fn what_the_driver_asks_for_is_one_of_five() {
+        let all = families(
+            &mut Health::default(),
+            reading(&[("recovery_action", 2.0), ("retired_pending", 1.0)]),
+            &[],
+        );
+        assert_eq!(value(&all, "watchfire_gpu_recovery_action", "node_reboot"), Some(1.0));
+        assert_eq!(value(&all, "watchfire_gpu_recovery_action", "none"), Some(0.0));
+        assert_eq!(value(&all, "watchfire_gpu_repair_pending", ""), Some(1.0));
+        assert_eq!(value(&all, "watchfire_gpu_repair_failed", ""), None);
+    }
+
+    #[test]
+    fn an_absent_field_has_its_reason() {
+        let mut reading = reading(&[("temperature", 40.0)]);
+        reading.absent.push(("memory_temperature", Absence::Unsupported));
+        reading.absent.push(("temperature", Absence::Failed));
+        let all = families(&mut Health::default(), reading, &[]);
+        let name = "watchfire_gpu_field_absent";
+        assert_eq!(value(&all, name, "DCGM_FI_DEV_MEMORY_TEMP"), Some(1.0));
+        assert_eq!(value(&all, name, "DCGM_FI_DEV_GPU_TEMP"), None, "it has a value");
+    }
 }

@@ -64,13 +64,14 @@ struct Tenant<'a> {
 impl Tenants {
     /// `top`: processes of one GPU that have lines of their own.
     pub fn new(paths: &Paths, top: usize) -> Self {
-        // A fake has no such link, and then has all processes that its driver lists.
+        // A fake has no such link; then it has the processes that its driver lists, or none at all.
         let namespace = fs::read_link(paths.proc("self/ns/pid")).ok();
+        let has_processes = || paths.proc("1/stat").exists();
         Self {
             owners: Owners::new(paths),
             procfs: paths.procfs.clone(),
             rootfs: paths.rootfs.clone(),
-            sees_all: namespace.is_none_or(|link| link.to_string_lossy() == FIRST_NAMESPACE),
+            sees_all: namespace.map_or_else(has_processes, |link| link.to_string_lossy() == FIRST_NAMESPACE),
             top,
             blocked_at: None,
             blocked: Vec::new(),
@@ -312,4 +313,165 @@ fn owner_labels(owner: &Owner) -> Vec<(&'static str, String)> {
     ];
     labels.retain(|(_, value)| !value.is_empty());
     labels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::identity::Identity;
+    use std::path::Path;
+
+    const ID: &str = "3f4e8a1c0d9b2f6e5a7c8d1e0f3b4a5c6d7e8f90a1b2c3d4e5f60718293a4b5c";
+
+    /// A machine with a process in a container, a zombie, and one that hangs with a GPU open.
+    fn machine() -> (tempfile::TempDir, Paths) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let proc = folder.path().join("proc");
+        let put = |pid: u32, state: char, name: &str, cgroup: &str| {
+            let own = proc.join(pid.to_string());
+            fs::create_dir_all(own.join("fd")).expect("a folder");
+            let stat = format!("{pid} ({name}) {state} 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {pid} 0 0");
+            fs::write(own.join("stat"), stat).expect("a file");
+            fs::write(own.join("comm"), format!("{name}\n")).expect("a file");
+            fs::write(own.join("status"), "Name:\tx\nUid:\t1000\t1000\t1000\t1000\n").expect("a file");
+            fs::write(own.join("cgroup"), cgroup).expect("a file");
+        };
+        put(1, 'S', "init", "0::/init.scope\n");
+        put(100, 'R', "python3", &format!("0::/system.slice/docker-{ID}.scope\n"));
+        put(200, 'Z', "gone", "0::/\n");
+        put(300, 'D', "stuck", "0::/system.slice/train.service\n");
+        std::os::unix::fs::symlink("/dev/nvidia3", proc.join("300/fd/7")).expect("a link");
+        put(301, 'D', "disk", "0::/system.slice/backup.service\n");
+        std::os::unix::fs::symlink("/dev/sda", proc.join("301/fd/7")).expect("a link");
+        fs::create_dir_all(folder.path().join("etc")).expect("a folder");
+        fs::write(
+            folder.path().join("etc/passwd"),
+            "root:x:0:0::/:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\n",
+        )
+        .expect("a file");
+        let paths = Paths {
+            procfs: proc,
+            rootfs: folder.path().to_owned(),
+            ..Paths::default()
+        };
+        (folder, paths)
+    }
+
+    fn reading(utilization: f64, used_mib: f64, processes: &[(u32, u64)]) -> Reading {
+        let process = |(pid, memory): &(u32, u64)| GpuProcess {
+            pid: *pid,
+            memory_bytes: Some(*memory),
+            sm_percent: Some(40),
+            ..GpuProcess::default()
+        };
+        Reading {
+            numbers: [
+                ("utilization_gpu", utilization),
+                ("memory_used", used_mib * 1_048_576.0),
+            ]
+            .into(),
+            processes: Some(processes.iter().map(process).collect()),
+            ..Reading::without(Identity::unknown(0), GpuState::Ok)
+        }
+    }
+
+    fn families(paths: &Paths, reading: Reading, top: usize) -> Vec<Family> {
+        let boards = Boards::embedded().expect("our own table");
+        Tenants::new(paths, top).families(0, &boards, &[reading])
+    }
+
+    fn first(families: &[Family], name: &str) -> Option<f64> {
+        families
+            .iter()
+            .find(|f| f.name == name)?
+            .metrics
+            .first()
+            .map(|m| m.value)
+    }
+
+    #[test]
+    fn a_process_has_its_owner_and_the_smaller_ones_are_summed_up() {
+        let (_folder, paths) = machine();
+        let all = families(&paths, reading(97.0, 50_000.0, &[(300, 5), (100, 10), (1, 2)]), 2);
+        let memory = &all
+            .iter()
+            .find(|f| f.name == "watchfire_gpu_process_memory_bytes")
+            .expect("a family")
+            .metrics;
+        let has = |i: usize, name: &str, value: &str| {
+            memory[i].labels.contains(&(
+                match name {
+                    "user" => "user",
+                    "container" => "container",
+                    "unit" => "unit",
+                    "pid" => "pid",
+                    _ => "name",
+                },
+                value.to_owned(),
+            ))
+        };
+        assert!(
+            has(0, "name", "python3") && has(0, "user", "ada") && has(0, "container", "3f4e8a1c0d9b"),
+            "{memory:?}"
+        );
+        assert!(has(1, "pid", "300") && has(1, "unit", "train.service"), "{memory:?}");
+        assert!(has(2, "name", "1 others") && memory[2].value == 2.0, "{memory:?}");
+        assert_eq!(first(&all, "watchfire_gpu_process_sm_ratio"), Some(0.4));
+        assert_eq!(first(&all, "watchfire_gpu_ghost"), Some(0.0));
+    }
+
+    #[test]
+    fn a_busy_gpu_without_a_live_process_is_a_ghost_and_its_memory_an_orphan() {
+        let (_folder, paths) = machine();
+        for processes in [&[][..], &[(200, 7)], &[(4711, 7)]] {
+            let all = families(&paths, reading(100.0, 40_000.0, processes), 10);
+            assert_eq!(first(&all, "watchfire_gpu_ghost"), Some(1.0), "{processes:?}");
+            assert_eq!(
+                first(&all, "watchfire_gpu_orphan_memory_bytes"),
+                Some(40_000.0 * 1_048_576.0)
+            );
+        }
+        let idle = families(&paths, reading(0.0, 600.0, &[]), 10);
+        assert_eq!(first(&idle, "watchfire_gpu_ghost"), Some(0.0));
+        assert_eq!(
+            first(&idle, "watchfire_gpu_orphan_memory_bytes"),
+            Some(0.0),
+            "the driver's own"
+        );
+    }
+
+    #[test]
+    fn where_not_all_processes_are_seen_nothing_is_concluded() {
+        let (folder, paths) = machine();
+        fs::create_dir_all(folder.path().join("proc/self/ns")).expect("a folder");
+        std::os::unix::fs::symlink("pid:[4026532999]", folder.path().join("proc/self/ns/pid")).expect("a link");
+        let all = families(&paths, reading(100.0, 40_000.0, &[]), 10);
+        assert_eq!(first(&all, "watchfire_gpu_ghost"), None);
+        assert_eq!(first(&all, "watchfire_gpu_orphan_memory_bytes"), None);
+        let empty = Paths {
+            procfs: Path::new("/nonexistent").to_owned(),
+            ..Paths::default()
+        };
+        assert_eq!(
+            first(
+                &families(&empty, reading(100.0, 40_000.0, &[]), 10),
+                "watchfire_gpu_ghost"
+            ),
+            None
+        );
+    }
+
+    #[test]
+    fn what_hangs_in_the_kernel_with_a_gpu_open_is_named_and_a_slow_disk_is_not() {
+        let (_folder, paths) = machine();
+        let all = families(&paths, reading(0.0, 0.0, &[]), 10);
+        assert_eq!(first(&all, "watchfire_gpu_blocked_processes"), Some(1.0));
+        let line = &all
+            .iter()
+            .find(|f| f.name == "watchfire_gpu_blocked_process")
+            .expect("a family")
+            .metrics[0];
+        assert!(line.labels.contains(&("device", "nvidia3".to_owned())), "{line:?}");
+        assert!(line.labels.contains(&("unit", "train.service".to_owned())), "{line:?}");
+    }
 }

@@ -323,9 +323,13 @@ const TEXTS: [&str; 13] = [
 
 /// The word as it is written in the program; `None` for one that nobody asks for.
 pub fn word(text: &str) -> Option<&'static str> {
+    numbers().chain(OWN).chain(TEXTS).find(|word| *word == text)
+}
+
+/// The words of all numbers that a GPU is asked for.
+pub fn numbers() -> impl Iterator<Item = &'static str> {
     let asked = QUESTIONS.iter().flat_map(|q| q.words.iter().copied());
-    let counters = GPM.iter().map(|(word, _)| *word);
-    asked.chain(counters).chain(OWN).chain(TEXTS).find(|word| *word == text)
+    asked.chain(GPM.iter().map(|(word, _)| *word))
 }
 
 /// Whether this word is a text.

@@ -55,6 +55,8 @@ pub enum Absence {
     OutOfRange,
     /// The text that should be a number is none.
     Unreadable,
+    /// Who was asked does not speak of it: `nvidia-smi` of energy.
+    NotTold,
 }
 
 impl Absence {
@@ -66,6 +68,7 @@ impl Absence {
             Self::Failed => "failed",
             Self::OutOfRange => "out_of_range",
             Self::Unreadable => "unreadable",
+            Self::NotTold => "not_told",
         }
     }
 }

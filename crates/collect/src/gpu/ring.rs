@@ -7,11 +7,13 @@
 //! Invariant: a record is read as it was written or not at all. The file never grows, and a reader holds no more than it
 //! was told to.
 
+mod keeper;
 mod reader;
 mod record;
 mod window;
 mod writer;
 
+pub use keeper::RingKeeper;
 pub use reader::{Column, History, RingReader, Wanted};
 pub use window::{Spread, Spreads, Window};
 pub use writer::{RingError, RingWriter};

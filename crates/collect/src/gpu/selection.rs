@@ -144,12 +144,12 @@ impl Selection {
             return Err(format!("Prometheus has no type {kind:?}"));
         }
         match meaning {
-            Meaning::Other(reason) => self.remark(record, format!("{name} is not shown: {reason}")),
+            Meaning::Other(reason) => self.remark(record, &format!("{name} is not shown: {reason}")),
             Meaning::Label(label) if kind == "label" => self.add_label(name, &label.source),
-            Meaning::Label(_) => self.remark(record, format!("{name} is not shown: a text is a label or nothing")),
+            Meaning::Label(_) => self.remark(record, &format!("{name} is not shown: a text is a label or nothing")),
             Meaning::Metric(field, _) if kind == "label" => self.add_label(name, &field.source),
             Meaning::Metric(..) if self.columns.iter().any(|column| column.name == *name) => {
-                self.remark(record, format!("{name} is there twice"));
+                self.remark(record, &format!("{name} is there twice"));
             }
             Meaning::Metric(field, generation) => self.columns.push(Column {
                 name: name.clone(),
@@ -174,7 +174,7 @@ impl Selection {
         }
     }
 
-    fn remark(&mut self, record: &Record, what: String) {
+    fn remark(&mut self, record: &Record, what: &str) {
         self.remarks.push(format!("line {}: {what}", record.line));
     }
 

@@ -16,7 +16,8 @@ mod tree;
 mod value;
 
 use super::identity::Identity;
-use super::reading::{GpuState, Reading};
+use super::question;
+use super::reading::{Absence, GpuState, Reading};
 use crate::State;
 
 pub use complaint::Complaint;
@@ -57,7 +58,12 @@ impl Report {
             Some(first) if answers => (State::Present, &first.state, &first.reason),
             Some(first) => (first.collector, &first.state, &first.reason),
             None if self.readings.is_empty() => (State::Absent, "no_devices", "no GPU in what nvidia-smi said"),
-            None => (State::Present, "ok", ""),
+            None if answers => (State::Present, "ok", ""),
+            None => {
+                let is_lost = self.readings.iter().any(|r| r.state == GpuState::Lost);
+                let word = if is_lost { "gpu_lost" } else { "driver_failed" };
+                (State::Unsupported, word, "no GPU answers")
+            }
         }
     }
 
@@ -170,7 +176,7 @@ fn complete_processes(own: &mut [super::reading::GpuProcess], other: &[super::re
 /// complaint. `moment` picks one of a capture's (`idle`, `load`); the last by default.
 #[must_use]
 pub fn read(dialect: &Dialect, bytes: &[u8], moment: Option<&str>) -> Report {
-    let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n");
+    let text = decode(bytes).replace("\r\n", "\n");
     let mut report = match capture::split(&text) {
         Some(sections) => capture::read(dialect, &sections, moment),
         None => read_plain(dialect, &text),
@@ -184,6 +190,7 @@ pub fn read(dialect: &Dialect, bytes: &[u8], moment: Option<&str>) -> Report {
     }
     for reading in &mut report.readings {
         reading.derive();
+        reading.name_the_silent();
     }
     complaint::apply(&mut report);
     if report.complaints.is_empty() && report.readings.is_empty() {
@@ -192,16 +199,30 @@ pub fn read(dialect: &Dialect, bytes: &[u8], moment: Option<&str>) -> Report {
     report
 }
 
+/// The text; a shell of Windows writes UTF-16.
+fn decode(bytes: &[u8]) -> String {
+    let Some(rest) = bytes.strip_prefix(&[0xff, 0xfe]) else {
+        return String::from_utf8_lossy(bytes).into_owned();
+    };
+    let units: Vec<u16> = rest
+        .chunks_exact(2)
+        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+        .collect();
+    String::from_utf16_lossy(&units)
+}
+
 /// Reads outputs that stand one after the other without headings.
 fn read_plain(dialect: &Dialect, text: &str) -> Report {
     let mut report = Report::default();
     if let Some(table) = query::find(text) {
         report.complete(query::read(dialect, table));
     }
-    if let Some(at) = text.find("<nvidia_smi_log") {
+    // Of several, as `-l` prints them, the last that is whole.
+    let end = text.rfind("</nvidia_smi_log>").unwrap_or(text.len());
+    if let Some(at) = text[..end].rfind("<nvidia_smi_log") {
         report.complete(tree::read_xml(dialect, &text[at..]));
     }
-    if let Some(at) = text.find("==NVSMI LOG==") {
+    if let Some(at) = text.rfind("==NVSMI LOG==") {
         report.complete(tree::read_text(dialect, &text[at..]));
     }
     if summary::is_here(text) {
@@ -213,6 +234,18 @@ fn read_plain(dialect: &Dialect, text: &str) -> Report {
 }
 
 impl Reading {
+    /// Names what was not told: a text never speaks of everything that NVML knows.
+    fn name_the_silent(&mut self) {
+        if self.state != GpuState::Ok {
+            return;
+        }
+        for word in question::numbers() {
+            if !self.numbers.contains_key(word) && self.absent.iter().all(|(absent, _)| *absent != word) {
+                self.absent.push((word, Absence::NotTold));
+            }
+        }
+    }
+
     /// What follows from what was told.
     fn derive(&mut self) {
         let told = |numbers: &std::collections::HashMap<&'static str, f64>, word: &str| numbers.get(word).copied();
@@ -222,7 +255,7 @@ impl Reading {
             && total > reserved
         {
             self.numbers
-                .insert(super::question::MEMORY_USED_RATIO, used / (total - reserved));
+                .insert(question::MEMORY_USED_RATIO, used / (total - reserved));
         }
     }
 }

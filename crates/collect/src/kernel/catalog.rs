@@ -26,6 +26,8 @@ pub struct XidEntry {
     pub causes: String,
     /// How bad it is.
     pub severity: XidSeverity,
+    /// Where published views disagree with that.
+    pub views: Option<XidViews>,
     /// Whose fault it is, as a rule.
     pub side: Side,
     /// What to do.
@@ -35,6 +37,16 @@ pub struct XidEntry {
     pub watch: bool,
     /// Where this is from: `catalog` (NVIDIA's published list), `driver` (names in the open driver), `practice`.
     pub source: String,
+}
+
+/// Published views of an XID that disagree with its severity here.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct XidViews {
+    /// How a public watcher of GPUs grades it: `fatal`, `warning`, `info`.
+    pub watcher: String,
+    /// What the action in NVIDIA's catalogue is about: `application`, `gpu`, `node`, `info`, `none`.
+    pub by_action: String,
 }
 
 /// How bad an XID is.

@@ -180,3 +180,59 @@ fn a_listener_hears_of_each_count_once() {
     let page = kernel.xids().family();
     assert!(page.metrics.iter().all(|m| m.value > 0.0), "{page:?}");
 }
+
+#[test]
+fn a_storm_of_800_000_lines_is_counted_in_full_and_costs_little() {
+    const LINES: u32 = 800_000;
+    let kernel = kernel();
+    let lines: Vec<String> = (0..29)
+        .map(|n| format!("NVRM: Xid (PCI:0000:1b:00): 95, pid='<unknown>', name=<unknown>, Uncontained: slice {n}"))
+        .collect();
+    let begun = std::time::Instant::now();
+    for (n, line) in (0..LINES).zip(lines.iter().cycle()) {
+        // Four thousand a second, each told by the driver as well, and now and then a line that means nothing.
+        let time = Millis::from(n / 4);
+        assert!(kernel.message(line, time).is_some());
+        kernel
+            .xids()
+            .count(XidSource::Driver, "00000000:1B:00.0", 95, time + 800);
+        if n % 1_000 == 0 {
+            assert!(kernel.message("usb 1-1: new high-speed USB device", time).is_none());
+        }
+    }
+    let took = begun.elapsed();
+    println!(
+        "{:.2} µs a line, {took:?} in all",
+        took.as_secs_f64() * 1e6 / f64::from(LINES)
+    );
+    let families = kernel.families(Look::Now { shown: true });
+    let events = families.iter().find(|f| f.name == "watchfire_kernel_events_total");
+    let counted = events.and_then(|f| f.metrics.iter().find(|m| m.labels[0].1 == "xid"));
+    assert_eq!(counted.map(|m| m.value.to_bits()), Some(f64::from(LINES).to_bits()));
+    let xids = kernel.xids().family_now(true);
+    assert_eq!(xids.metrics.len(), 1);
+    assert_eq!(xids.metrics[0].value.to_bits(), f64::from(LINES).to_bits());
+    assert_eq!(kernel.recent().len(), RECENT_MAX);
+    assert!(lock(&kernel.inner).seen.len() <= SEEN_MAX);
+    // Hours on a slow machine would be a bug; this is some thirty times what it takes.
+    assert!(took.as_secs() < 60, "{took:?}");
+}
+
+#[test]
+fn a_gpu_that_falls_off_the_bus_without_a_code_counts_as_one_that_has_it() {
+    let kernel = kernel();
+    let count = || {
+        kernel
+            .xids()
+            .family_now(true)
+            .metrics
+            .iter()
+            .map(|m| m.value)
+            .sum::<f64>()
+    };
+    kernel.message("NVRM: GPU 0000:29:00.0: GPU has fallen off the bus.", 1_000);
+    assert_eq!(count().to_bits(), 1.0_f64.to_bits());
+    kernel.message("NVRM: Xid (PCI:0000:29:00): 79, GPU has fallen off the bus.", 1_001);
+    assert_eq!(count().to_bits(), 1.0_f64.to_bits());
+    assert_eq!(kernel.xids().last("0000:29:00"), 79);
+}

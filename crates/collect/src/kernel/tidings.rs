@@ -42,7 +42,10 @@ impl Kernel {
     pub fn changes(&self, heard: &mut Heard, stored: bool) -> Vec<Change> {
         let node = self.families(super::Look::Now { shown: stored });
         let gpu = self.xids.family_now(stored);
-        let pages = [(Page::Node, node), (Page::Gpu, vec![gpu])];
+        let pages = [
+            (Page::Node, node),
+            (Page::Gpu, vec![gpu, self.sxids(super::Look::Now { shown: stored })]),
+        ];
         let mut out = Vec::new();
         for (page, families) in pages {
             for family in &families {

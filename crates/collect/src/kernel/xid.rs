@@ -1,19 +1,14 @@
 //! XIDs counted by GPU and code, from two sources that tell of the same errors.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use model::{Family, Kind, Millis};
 
 use super::counts::FirstSightZero;
+use super::join::Join;
 use super::tidings::Bell;
 use super::{PciAddress, XidCatalog, lock};
-
-/// Two sources tell of one error within this span, in milliseconds.
-const TOGETHER_MS: Millis = 5_000;
-
-/// Events of one source that wait for the other's; more than that in the span above is a storm, and the oldest go.
-const WAITING_MAX: usize = 64;
 
 /// Series beyond this are not made: a damaged log could name any code and address.
 const SERIES_MAX: usize = 4_096;
@@ -21,10 +16,12 @@ const SERIES_MAX: usize = 4_096;
 /// Who tells of an XID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum XidSource {
-    /// The kernel's messages.
+    /// The kernel's messages of the form that names the code.
     Kernel,
     /// The driver's own events.
     Driver,
+    /// The kernel's messages that tell of the same without a code: a GPU that has fallen off the bus.
+    KernelText,
 }
 
 /// The labels of a GPU.
@@ -40,8 +37,8 @@ pub struct GpuIdentity {
 
 /// Counts XIDs: `watchfire_gpu_xid_errors_total`. Clones count together.
 ///
-/// Per GPU and code, within five seconds the count is the larger of the two sources', never their sum: an event counts
-/// unless the other source has one to match it with. Whichever source speaks first counts.
+/// Per GPU and code, within five seconds the count is the largest of the sources', never their sum ([`Join`]). Whichever
+/// source speaks first counts.
 #[derive(Clone)]
 pub struct XidCounts {
     inner: Arc<Mutex<Inner>>,
@@ -52,18 +49,12 @@ struct Inner {
     expected: Vec<u32>,
     gpus: BTreeMap<PciAddress, GpuIdentity>,
     counts: FirstSightZero<(PciAddress, u32)>,
-    /// Events not yet matched by the other source.
-    waiting: BTreeMap<(PciAddress, u32), Waiting>,
+    /// What the sources have told, by counter.
+    joins: BTreeMap<(PciAddress, u32), Join>,
     /// The last code of each GPU, as the driver told it.
     last: BTreeMap<PciAddress, u32>,
     driver_attached: bool,
     bell: Option<Bell>,
-}
-
-#[derive(Default)]
-struct Waiting {
-    kernel: VecDeque<Millis>,
-    driver: VecDeque<Millis>,
 }
 
 impl XidCounts {
@@ -75,7 +66,7 @@ impl XidCounts {
                 expected: catalog.watched().collect(),
                 gpus: BTreeMap::new(),
                 counts: FirstSightZero::default(),
-                waiting: BTreeMap::new(),
+                joins: BTreeMap::new(),
                 last: BTreeMap::new(),
                 driver_attached: false,
                 bell: None,
@@ -106,7 +97,7 @@ impl XidCounts {
         lock(&self.inner).driver_attached
     }
 
-    /// Counts an event of the GPU at `pci`; an address of no form is not counted.
+    /// Counts an event of the GPU at `pci`, at the event's own time; an address of no form is not counted.
     pub fn count(&self, source: XidSource, pci: &str, xid: u32, time: Millis) {
         let Some(address) = PciAddress::parse(pci) else { return };
         let mut inner = lock(&self.inner);
@@ -115,7 +106,7 @@ impl XidCounts {
         if !inner.counts.contains(&key) && inner.counts.len() >= SERIES_MAX {
             return;
         }
-        if !inner.waiting.entry(key).or_default().is_matched(source, time) {
+        if inner.joins.entry(key).or_default().is_new(source, time) {
             inner.counts.add(key, 1.0);
             drop(inner);
             self.ring(time);
@@ -186,39 +177,20 @@ impl XidCounts {
     }
 }
 
-impl Waiting {
-    /// Matches the event with one of the other source, or lets it wait for one.
-    fn is_matched(&mut self, source: XidSource, time: Millis) -> bool {
-        let (own, other) = match source {
-            XidSource::Kernel => (&mut self.kernel, &mut self.driver),
-            XidSource::Driver => (&mut self.driver, &mut self.kernel),
-        };
-        other.retain(|at| (time - at).abs() <= TOGETHER_MS);
-        if other.pop_front().is_some() {
-            return true;
-        }
-        if own.len() == WAITING_MAX {
-            own.pop_front();
-        }
-        own.push_back(time);
-        false
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Events as `k0` (kernel at 0 s), `d2` (driver at 2 s).
+    /// Events as `k0` (kernel at 0 s), `d2` (driver at 2 s), `t1` (a text of the kernel at 1 s), in the order of delivery.
     #[track_caller]
     fn check(events: &str, want: f64) {
         let counts = XidCounts::new(&XidCatalog::embedded().expect("our own table"));
         for event in events.split_ascii_whitespace() {
             let (source, at) = event.split_at(1);
-            let source = if source == "k" {
-                XidSource::Kernel
-            } else {
-                XidSource::Driver
+            let source = match source {
+                "k" => XidSource::Kernel,
+                "d" => XidSource::Driver,
+                _ => XidSource::KernelText,
             };
             let at: Millis = at.parse().expect("seconds");
             counts.count(source, "0000:1b:00", 79, at * 1000);
@@ -243,6 +215,33 @@ mod tests {
         check("d0 k0 k0 k1", 3.0);
         check("k0 d0 k1 d1 k2 d2", 3.0);
         check("k0 k1 d1 d2", 2.0);
+    }
+
+    #[test]
+    fn a_text_of_the_kernel_counts_only_where_no_code_tells_of_it() {
+        check("t0", 1.0);
+        check("t0 k0 d1", 1.0);
+        check("k0 t0 t0 d0", 2.0);
+        check("d0 t6", 2.0);
+    }
+
+    #[test]
+    fn what_counts_is_when_it_was_and_not_when_it_came() {
+        // The kernel's log is read late: its line belongs to the driver's first event, whatever came between.
+        check("d0 d100 d200 k0 k100 k200", 3.0);
+        check("k100 d0", 2.0);
+        check("k100 d0 d100 k0", 2.0);
+    }
+
+    #[test]
+    fn two_storms_of_one_error_count_as_the_larger() {
+        let storm = |source: &str, n: usize| format!("{source}1 ").repeat(n);
+        check(&format!("{}{}", storm("k", 1_000), storm("d", 1_000)), 1_000.0);
+        check(&format!("{}{}", storm("d", 10), storm("k", 1_000)), 1_000.0);
+        check(
+            &format!("{}{}{}", storm("k", 500), storm("d", 700), storm("k", 500)),
+            1_000.0,
+        );
     }
 
     #[test]

@@ -134,3 +134,57 @@ fn slack(found: &mut Found, global: &Found) {
         found.inherit("api_url_file", global, "slack_api_url_file");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, Integration};
+
+    /// What a key of the receiver's first way is, after a global section.
+    #[track_caller]
+    fn check(global: &str, integration: &str, key: &str, want: &str) {
+        let text = format!("global: {{{global}}}\nroute: {{receiver: r}}\nreceivers: [{{name: r, {integration}}}]");
+        let config = Config::parse("test", &text).unwrap_or_else(|e| panic!("{}", e.message()));
+        let Integration::Other(settings) = &config.receivers[0].integrations[0] else {
+            panic!("a table")
+        };
+        assert_eq!(settings.found.text(key), want, "{integration} after {global}");
+    }
+
+    #[test]
+    fn what_a_receiver_says_goes_first() {
+        let global = "opsgenie_api_key: g, opsgenie_api_url: 'http://g/'";
+        check(global, "opsgenie_configs: [{}]", "api_key", "g");
+        check(global, "opsgenie_configs: [{api_key: o}]", "api_key", "o");
+        check(global, "opsgenie_configs: [{api_key_file: f}]", "api_key", "");
+        check(global, "opsgenie_configs: [{}]", "api_url", "http://g/");
+        let mail = "smtp_from: a@b, smtp_smarthost: 'h:25', smtp_auth_password_file: f";
+        check(mail, "email_configs: [{to: x@y}]", "smarthost", "h:25");
+        check(mail, "email_configs: [{to: x@y}]", "auth_password_file", "f");
+        check(
+            mail,
+            "email_configs: [{to: x@y, auth_password: p}]",
+            "auth_password_file",
+            "",
+        );
+    }
+
+    #[test]
+    fn slack_takes_a_token_or_an_address() {
+        let token = "slack_app_token: t, slack_app_url: 'http://s/api'";
+        check(token, "slack_configs: [{}]", "api_url", "http://s/api");
+        check(token, "slack_configs: [{}]", "app_token", "t");
+        check(token, "slack_configs: [{api_url: 'http://own'}]", "app_token", "");
+        check(
+            "slack_api_url: 'http://g'",
+            "slack_configs: [{}]",
+            "api_url",
+            "http://g",
+        );
+        check(
+            "slack_api_url: 'http://g'",
+            "slack_configs: [{api_url_file: f}]",
+            "api_url",
+            "",
+        );
+    }
+}

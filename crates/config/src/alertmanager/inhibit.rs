@@ -2,8 +2,7 @@
 
 use model::Matcher;
 
-use super::matchers;
-use crate::relabel::NameScheme;
+use super::matchers::{self, Mode};
 use crate::yaml::{Node, Result};
 
 /// One rule.
@@ -20,21 +19,38 @@ pub struct InhibitRule {
 }
 
 impl InhibitRule {
-    /// Reads a rule.
+    /// Reads a rule in the default mode of matchers.
     ///
     /// # Errors
     ///
     /// A fault at what is wrong.
     pub fn read(node: &Node) -> Result<Self> {
+        Self::read_in(node, Mode::default())
+    }
+
+    /// Reads a rule.
+    ///
+    /// # Errors
+    ///
+    /// A fault at what is wrong.
+    pub fn read_in(node: &Node, mode: Mode) -> Result<Self> {
         let mut fields = node.fields()?;
         let rule = Self {
             name: fields.or_empty("name")?,
-            source_matchers: matchers::take(&mut fields, ["source_match", "source_match_re", "source_matchers"])?,
-            target_matchers: matchers::take(&mut fields, ["target_match", "target_match_re", "target_matchers"])?,
+            source_matchers: matchers::take(
+                &mut fields,
+                ["source_match", "source_match_re", "source_matchers"],
+                mode,
+            )?,
+            target_matchers: matchers::take(
+                &mut fields,
+                ["target_match", "target_match_re", "target_matchers"],
+                mode,
+            )?,
             equal: fields.or_empty("equal")?,
         };
         fields.finish()?;
-        if let Some(name) = rule.equal.iter().find(|name| !NameScheme::Utf8.label_name(name)) {
+        if let Some(name) = rule.equal.iter().find(|name| !mode.label_name(name)) {
             return Err(fields.fault_at("equal", format!("invalid label name {name:?} in equal list")));
         }
         Ok(rule)

@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 use model::text::quote;
 use model::{MatchOp, Matcher};
 
-use crate::yaml::{Fault, Fields, Node, Result};
+use crate::relabel::NameScheme;
+use crate::yaml::{Decode, Fault, Fields, Node, Result};
 
 mod classic;
 mod utf8;
@@ -28,6 +29,54 @@ pub fn parse_list(text: &str) -> std::result::Result<Vec<Matcher>, String> {
         (Ok(new), _) => Ok(new),
         (Err(_), Ok(old)) => Ok(old),
         (Err(new), Err(_)) => Err(new),
+    }
+}
+
+/// Which syntax is read, as Alertmanager's feature flags choose it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Both, the older reading going first where they differ: Alertmanager's own default.
+    #[default]
+    Fallback,
+    /// The older one alone, and label names without signs: `classic-mode`.
+    Classic,
+    /// The present one alone: `utf8-strict-mode`.
+    Utf8,
+}
+
+impl Mode {
+    /// Reads a list of matchers, braces optional.
+    ///
+    /// # Errors
+    ///
+    /// Why the text is none in this mode.
+    pub fn parse(self, text: &str) -> std::result::Result<Vec<Matcher>, String> {
+        match self {
+            Self::Fallback => parse_list(text),
+            Self::Classic => parse_classic(text),
+            Self::Utf8 => parse_utf8(text),
+        }
+    }
+
+    /// Whether a text is the name of a label in this mode.
+    #[must_use]
+    pub fn label_name(self, name: &str) -> bool {
+        match self {
+            Self::Classic => model::labels::is_legacy_label_name(name),
+            Self::Fallback | Self::Utf8 => NameScheme::Utf8.label_name(name),
+        }
+    }
+}
+
+impl Decode for Mode {
+    fn decode(node: &Node) -> Result<Self> {
+        let word: String = node.read()?;
+        match word.as_str() {
+            "fallback" => Ok(Self::Fallback),
+            "classic" => Ok(Self::Classic),
+            "utf8" => Ok(Self::Utf8),
+            _ => Err(node.fault(format!("{word:?} is none of fallback, classic and utf8"))),
+        }
     }
 }
 
@@ -88,7 +137,7 @@ fn is_reserved(c: char) -> bool {
 }
 
 /// Takes the three ways to write matchers (equal pairs, patterns, texts) and sorts what they give.
-pub(super) fn take(fields: &mut Fields<'_>, keys: [&'static str; 3]) -> Result<Vec<Matcher>> {
+pub(super) fn take(fields: &mut Fields<'_>, keys: [&'static str; 3], mode: Mode) -> Result<Vec<Matcher>> {
     let mut all = Vec::new();
     for (name, value) in fields.node_of(keys[0]).map_or(Ok(&[][..]), Node::map)? {
         check_name(name.at, &name.text)?;
@@ -105,7 +154,7 @@ pub(super) fn take(fields: &mut Fields<'_>, keys: [&'static str; 3]) -> Result<V
     }
     for node in fields.list_of(keys[2])? {
         let text: String = node.read()?;
-        all.extend(parse_list(&text).map_err(|message| node.fault(message))?);
+        all.extend(mode.parse(&text).map_err(|message| node.fault(message))?);
     }
     sort(&mut all);
     Ok(all)
@@ -116,4 +165,22 @@ fn check_name(at: model::text::Span, name: &str) -> Result<()> {
         return Ok(());
     }
     Err(Fault::new(at, format!("invalid label name {name:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_reads_its_own_syntax() {
+        for (text, fallback, classic, utf8) in [
+            ("a=b", true, true, true),
+            ("\"a b\"=c", true, false, true),
+            ("a=b=c", true, true, false),
+        ] {
+            let read = [Mode::Fallback, Mode::Classic, Mode::Utf8].map(|mode| mode.parse(text).is_ok());
+            assert_eq!(read, [fallback, classic, utf8], "{text}");
+        }
+        assert!(Mode::Fallback.label_name("a b") && !Mode::Classic.label_name("a b"));
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use model::{Matcher, Millis};
 
-use super::matchers;
+use super::matchers::{self, Mode};
 use super::{Receiver, TimeInterval};
 use crate::relabel::NameScheme;
 use crate::yaml::{Duration, Fault, Fields, Node, Result};
@@ -69,16 +69,25 @@ impl Default for Route {
 }
 
 impl Route {
-    /// Reads a whole tree without asking what only a root must not have.
+    /// Reads a whole tree, in the default mode of matchers, without asking what only a root must not have.
     ///
     /// # Errors
     ///
     /// A fault at what is wrong.
     pub fn read_root(node: &Node) -> Result<Self> {
-        Self::read(node, &Self::default())
+        Self::read_in(node, Mode::default())
     }
 
-    fn read(node: &Node, parent: &Self) -> Result<Self> {
+    /// The same in another mode of matchers.
+    ///
+    /// # Errors
+    ///
+    /// A fault at what is wrong.
+    pub fn read_in(node: &Node, mode: Mode) -> Result<Self> {
+        Self::read(node, &Self::default(), mode)
+    }
+
+    fn read(node: &Node, parent: &Self, mode: Mode) -> Result<Self> {
         let mut fields = node.fields()?;
         let receiver: String = fields.or_empty("receiver")?;
         let mut route = Self {
@@ -87,11 +96,11 @@ impl Route {
             } else {
                 receiver
             },
-            group_by: group_by(&mut fields)?.unwrap_or_else(|| parent.group_by.clone()),
+            group_by: group_by(&mut fields, mode)?.unwrap_or_else(|| parent.group_by.clone()),
             group_wait: span(&mut fields, "group_wait")?.unwrap_or(parent.group_wait),
             group_interval: positive(&mut fields, "group_interval")?.unwrap_or(parent.group_interval),
             repeat_interval: positive(&mut fields, "repeat_interval")?.unwrap_or(parent.repeat_interval),
-            matchers: matchers::take(&mut fields, ["match", "match_re", "matchers"])?,
+            matchers: matchers::take(&mut fields, ["match", "match_re", "matchers"], mode)?,
             continues: fields.or_empty("continue")?,
             mute_time_intervals: fields.or_empty("mute_time_intervals")?,
             active_time_intervals: fields.or_empty("active_time_intervals")?,
@@ -102,7 +111,7 @@ impl Route {
         fields.finish()?;
         route.routes = children
             .iter()
-            .map(|child| Self::read(child, &route))
+            .map(|child| Self::read(child, &route, mode))
             .collect::<Result<_>>()?;
         Ok(route)
     }
@@ -122,7 +131,7 @@ fn positive(fields: &mut Fields<'_>, key: &'static str) -> Result<Option<Millis>
 }
 
 /// Takes `group_by`; `None` to inherit.
-fn group_by(fields: &mut Fields<'_>) -> Result<Option<GroupBy>> {
+fn group_by(fields: &mut Fields<'_>, mode: Mode) -> Result<Option<GroupBy>> {
     let Some(node) = fields.part("group_by") else {
         return Ok(None);
     };
@@ -132,7 +141,7 @@ fn group_by(fields: &mut Fields<'_>) -> Result<Option<GroupBy>> {
         let name: String = place.read()?;
         if name == "..." {
             all = true;
-        } else if !NameScheme::Utf8.label_name(&name) {
+        } else if !mode.label_name(&name) {
             return Err(place.fault(format!("invalid label name {name:?} in group_by list")));
         } else if names.contains(&name) {
             return Err(place.fault(format!("duplicated label {name:?} in group_by")));

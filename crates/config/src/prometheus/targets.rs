@@ -2,8 +2,9 @@
 
 use model::labels::Labels;
 
+use crate::error::Error;
 use crate::relabel::NameScheme;
-use crate::yaml::{Fault, Fields, Node, Result};
+use crate::yaml::{Fault, Fields, Node, Result, parse};
 
 /// A group of targets with labels in common.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,6 +38,23 @@ impl StaticConfig {
         fields.finish()?;
         Ok(group)
     }
+}
+
+/// Reads what a file of targets, or a server that is asked for them, holds: a list of groups, as YAML or JSON.
+///
+/// # Errors
+///
+/// What is wrong, with line and caret; `path` stands in the message.
+pub fn target_groups(path: &str, text: &str) -> std::result::Result<Vec<StaticConfig>, Error> {
+    let groups = |node: &Node| -> Result<Vec<StaticConfig>> {
+        if node.is_null() {
+            return Ok(Vec::new());
+        }
+        node.list()?.iter().map(StaticConfig::read).collect()
+    };
+    parse(text)
+        .and_then(|node| groups(&node))
+        .map_err(|fault| Error::at(path, text, &fault))
 }
 
 fn labels(fields: &mut Fields<'_>) -> Result<Labels> {

@@ -53,10 +53,45 @@ pub struct Paths {
 }
 
 /// How GPUs are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuConfig {
     /// Which generation of dcgm-exporter's names.
     pub names: GpuNames,
+    /// What the host's name is called on the lines of DCGM; `None` for what the generation calls it.
+    pub hostname_label: Option<HostnameLabel>,
+    /// A counter list in dcgm-exporter's format; `None` for the usual fields.
+    pub counters_file: Option<PathBuf>,
+    /// The program that is asked where NVML cannot be loaded; `None` for nobody.
+    pub nvidia_smi: Option<PathBuf>,
+    /// Processes of one GPU that have lines of their own.
+    pub processes: u64,
+    /// How often power, clocks, utilisation and temperature are sampled, in milliseconds.
+    pub sample_interval: Millis,
+}
+
+/// How often GPUs are sampled unless told.
+const SAMPLE_INTERVAL: Millis = 1_000;
+
+/// What the host's name is called on the lines of DCGM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostnameLabel {
+    /// `Hostname`: exporters up to early 2026.
+    Upper,
+    /// `hostname`: exporters since May 2026.
+    Lower,
+}
+
+impl Default for GpuConfig {
+    fn default() -> Self {
+        Self {
+            names: GpuNames::default(),
+            hostname_label: None,
+            counters_file: None,
+            nvidia_smi: Some(PathBuf::from("nvidia-smi")),
+            processes: 10,
+            sample_interval: SAMPLE_INTERVAL,
+        }
+    }
 }
 
 /// A generation of dcgm-exporter's names.
@@ -67,6 +102,8 @@ pub enum GpuNames {
     Dcgm48,
     /// The names with units, from 4.9 on.
     Dcgm49,
+    /// Both.
+    Both,
 }
 
 /// Collectors of the design that are not built yet.
@@ -141,20 +178,54 @@ impl Paths {
     }
 }
 
+/// More lines by process than this are a mistake.
+const PROCESSES_MAX: u64 = 1000;
+
 impl GpuConfig {
     pub(super) fn read(node: Option<&Node>) -> Result<Self> {
         let Some(node) = node else { return Ok(Self::default()) };
+        let base = Self::default();
         let mut fields = node.fields()?;
         let names = fields.or("names", "dcgm-4.8".to_owned())?;
+        let label: Option<String> = fields.get("hostname_label")?;
+        let smi: Option<String> = fields.get("nvidia_smi")?;
+        let config = Self {
+            names: match names.as_str() {
+                "dcgm-4.8" => GpuNames::Dcgm48,
+                "dcgm-4.9" => GpuNames::Dcgm49,
+                "both" => GpuNames::Both,
+                _ => {
+                    let message = format!("unknown names {names:?}: write dcgm-4.8, dcgm-4.9 or both");
+                    return Err(fields.fault_at("names", message));
+                }
+            },
+            hostname_label: match label.as_deref() {
+                None => None,
+                Some("Hostname") => Some(HostnameLabel::Upper),
+                Some("hostname") => Some(HostnameLabel::Lower),
+                Some(other) => {
+                    let message = format!("unknown label {other:?}: write Hostname or hostname");
+                    return Err(fields.fault_at("hostname_label", message));
+                }
+            },
+            counters_file: fields.get::<String>("counters_file")?.map(PathBuf::from),
+            nvidia_smi: match smi.as_deref() {
+                None => base.nvidia_smi,
+                Some("off" | "") => None,
+                Some(program) => Some(PathBuf::from(program)),
+            },
+            processes: fields.or("processes", base.processes)?,
+            sample_interval: fields
+                .get::<Duration>("sample_interval")?
+                .map_or(base.sample_interval, |d| d.0),
+        };
         fields.finish()?;
-        match names.as_str() {
-            "dcgm-4.8" => Ok(Self {
-                names: GpuNames::Dcgm48,
-            }),
-            "dcgm-4.9" => Ok(Self {
-                names: GpuNames::Dcgm49,
-            }),
-            _ => Err(fields.fault_at("names", format!("unknown names {names:?}: write dcgm-4.8 or dcgm-4.9"))),
+        if !(100..=60_000).contains(&config.sample_interval) {
+            return Err(fields.fault_at("sample_interval", "sample_interval must be from 100ms to 1m"));
         }
+        if config.processes > PROCESSES_MAX {
+            return Err(fields.fault_at("processes", format!("processes must be at most {PROCESSES_MAX}")));
+        }
+        Ok(config)
     }
 }

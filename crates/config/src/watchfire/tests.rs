@@ -61,8 +61,27 @@ fn nonsense_is_refused() {
     refused("listen: here", "is not an address to listen on");
     refused("retention: {metrics: {size: 20}}", "unknown unit");
     refused("retention: {metrics: {time: 0s}}", "time must be above 0");
-    refused("gpu: {names: dcgm-5}", "write dcgm-4.8 or dcgm-4.9");
+    refused("gpu: {names: dcgm-5}", "write dcgm-4.8, dcgm-4.9 or both");
+    refused(
+        "gpu: {sample_interval: 10ms}",
+        "sample_interval must be from 100ms to 1m",
+    );
+    refused("gpu: {hostname_label: host}", "write Hostname or hostname");
+    refused("gpu: {processes: 5000}", "at most 1000");
+    refused("gpu: {counter_file: x}", "counters_file");
     refused("limits: {series: 0}", "series must be above 0");
     refused("external_url: nowhere", "unsupported scheme");
     refused("prometheus: ./not-there.yml", "not-there.yml");
+}
+
+#[test]
+fn a_file_of_prometheus_keeps_its_own_minute() {
+    let path = std::env::temp_dir().join(format!("watchfire-minute-{}.yml", std::process::id()));
+    std::fs::write(&path, "scrape_configs: [{job_name: a}]\n").expect("a file");
+    let mut config = Config::default();
+    let used = config.use_prometheus(&path);
+    std::fs::remove_file(&path).expect("it was there");
+    used.expect("valid");
+    assert_eq!(config.prometheus.scrape_configs[0].scrape_interval, 60_000);
+    assert_eq!(config.prometheus.global.evaluation_interval, 60_000);
 }

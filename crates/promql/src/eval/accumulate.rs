@@ -3,7 +3,7 @@
 use super::sum::{Mean, Sum, no_distance};
 
 /// What is remembered of the values of a group at a step; `default` has seen none.
-pub(super) trait Accumulate: Copy + Default {
+pub(super) trait Accumulate: Copy + Default + Send {
     fn add(&mut self, value: f64);
 
     /// `None` when nothing was added.

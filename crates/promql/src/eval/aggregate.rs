@@ -1,6 +1,8 @@
 //! Aggregations: `sum by (job) (…)` and the others that make one series of a group.
 
-use hashbrown::HashMap;
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
+
+use hashbrown::HashTable;
 use model::{Labels, QueryError};
 
 use super::Evaluator;
@@ -54,34 +56,32 @@ impl Evaluator<'_> {
         let mut groups = Groups::new(&aggregate.grouping);
         let mut states: Vec<Vec<A>> = Vec::new();
         let mut natives = NativeGroups::new(aggregate.op == AggregateOp::Avg, aggregate.arg.span);
-        self.batches(&aggregate.arg, grid, |batch| {
-            for one in batch {
-                let group = groups.place(one);
-                if group == states.len() {
-                    self.budget.take(grid.len)?;
-                    states.push(vec![A::default(); grid.len]);
+        self.each_series(&aggregate.arg, &aggregate.grouping, grid, |one| {
+            let group = groups.place(one);
+            if group == states.len() {
+                self.budget.take(grid.len)?;
+                states.push(vec![A::default(); grid.len]);
+            }
+            for (state, value) in states[group].iter_mut().zip(&one.values) {
+                if is_present(*value) {
+                    state.add(*value);
                 }
-                for (state, value) in states[group].iter_mut().zip(&one.values) {
-                    if is_present(*value) {
-                        state.add(*value);
+            }
+            if one.natives.is_empty() {
+                return Ok(());
+            }
+            match aggregate.op {
+                AggregateOp::Sum | AggregateOp::Avg => {
+                    if !natives.knows(group) {
+                        self.budget.take(grid.len)?;
                     }
+                    natives.add(group, one);
                 }
-                if one.natives.is_empty() {
-                    continue;
+                AggregateOp::Count | AggregateOp::Group => {
+                    let present = one.natives.iter().zip(&mut states[group]).filter(|(h, _)| h.is_some());
+                    present.for_each(|(_, state)| state.add(1.0));
                 }
-                match aggregate.op {
-                    AggregateOp::Sum | AggregateOp::Avg => {
-                        if !natives.knows(group) {
-                            self.budget.take(grid.len)?;
-                        }
-                        natives.add(group, one);
-                    }
-                    AggregateOp::Count | AggregateOp::Group => {
-                        let present = one.natives.iter().zip(&mut states[group]).filter(|(h, _)| h.is_some());
-                        present.for_each(|(_, state)| state.add(1.0));
-                    }
-                    _ => self.remark_ignored(aggregate, std::slice::from_ref(one)),
-                }
+                _ => self.remark_ignored(aggregate, std::slice::from_ref(one)),
             }
             Ok(())
         })?;
@@ -130,7 +130,8 @@ impl Evaluator<'_> {
 pub(super) struct Groups<'a> {
     grouping: &'a Grouping,
     /// The place of each group by its labels.
-    known: HashMap<Labels, usize, foldhash::fast::RandomState>,
+    known: HashTable<usize>,
+    hasher: foldhash::fast::RandomState,
     /// The labels of each group, in order of its first series.
     labels: Vec<Labels>,
     /// Whether a member's metric name is still to be removed.
@@ -143,7 +144,8 @@ impl<'a> Groups<'a> {
     fn new(grouping: &'a Grouping) -> Self {
         Self {
             grouping,
-            known: HashMap::default(),
+            known: HashTable::new(),
+            hasher: foldhash::fast::RandomState::default(),
             labels: Vec::new(),
             drop_name: Vec::new(),
             member_of: Vec::new(),
@@ -162,12 +164,26 @@ impl<'a> Groups<'a> {
 
     /// The group of a series, a new one where there is none yet.
     fn place(&mut self, series: &Series) -> usize {
-        let labels = self.grouping.of(&series.labels);
-        let group = *self.known.entry(labels).or_insert_with_key(|labels| {
-            self.labels.push(labels.clone());
-            self.drop_name.push(false);
-            self.labels.len() - 1
-        });
+        let hash_of = |hasher: &foldhash::fast::RandomState, kept: &mut dyn Iterator<Item = (&str, &str)>| {
+            let mut state = hasher.build_hasher();
+            kept.for_each(|pair| pair.hash(&mut state));
+            state.finish()
+        };
+        let grouping = self.grouping;
+        let hash = hash_of(&self.hasher, &mut grouping.kept(&series.labels));
+        let same = |group: &usize| grouping.kept(&series.labels).eq(self.labels[*group].iter());
+        let group = match self.known.find(hash, same) {
+            Some(group) => *group,
+            None => {
+                let group = self.labels.len();
+                self.labels.push(grouping.of(&series.labels));
+                self.drop_name.push(false);
+                let (labels, hasher) = (&self.labels, &self.hasher);
+                let rehash = |group: &usize| hash_of(hasher, &mut labels[*group].iter());
+                self.known.insert_unique(hash, group, rehash);
+                group
+            }
+        };
         self.drop_name[group] |= series.drop_name;
         group
     }

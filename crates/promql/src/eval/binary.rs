@@ -56,27 +56,7 @@ impl Evaluator<'_> {
         let renamed = changes_meaning(op) || return_bool;
         let mut notes = Notes::default();
         for one in &mut series {
-            self.natives_with_scalar(binary, one, scalar, swapped, &mut notes);
-            for (i, value) in one.values.iter_mut().enumerate() {
-                if !is_present(*value) {
-                    continue;
-                }
-                let (a, b) = if swapped {
-                    (scalar.at(i), *value)
-                } else {
-                    (*value, scalar.at(i))
-                };
-                if is_trim(op) {
-                    notes.incompatible_kinds("float", op, "float", binary.span);
-                }
-                // A comparison that holds keeps the vector's value, on whichever side it stands.
-                *value = match apply(op, a, b) {
-                    Applied::Number(number) => number,
-                    Applied::Holds(holds) if return_bool => f64::from(u8::from(holds)),
-                    Applied::Holds(true) => *value,
-                    Applied::Holds(false) => ABSENT,
-                };
-            }
+            self.series_with_scalar(binary, one, scalar, swapped, &mut notes);
             if renamed {
                 self.rename(one);
             }
@@ -89,27 +69,39 @@ impl Evaluator<'_> {
         Ok(Operand::Vector(series))
     }
 
-    /// The histograms of a vector and a scalar.
-    fn natives_with_scalar(
+    /// One series and a scalar.
+    #[expect(clippy::unused_self, reason = "reads like its siblings")]
+    pub(super) fn series_with_scalar(
         &self,
         binary: &Binary,
-        series: &mut Series,
+        one: &mut Series,
         scalar: &Scalar,
         swapped: bool,
         notes: &mut Notes,
     ) {
-        let natives = std::mem::take(&mut series.natives);
-        for (step, native) in natives.iter().enumerate() {
-            let Some(native) = native else { continue };
-            let number = Side::Number(scalar.at(step));
-            let applied = if swapped {
-                between(binary, number, Side::Native(native), notes)
-            } else {
-                between(binary, Side::Native(native), number, notes)
-            };
-            if let Outcome::Native(histogram) = applied {
-                series.set_native(step, histogram);
+        let Binary { op, return_bool, .. } = *binary;
+        if !one.natives.is_empty() {
+            natives_with_scalar(binary, one, scalar, swapped, notes);
+        }
+        for (i, value) in one.values.iter_mut().enumerate() {
+            if !is_present(*value) {
+                continue;
             }
+            let (a, b) = if swapped {
+                (scalar.at(i), *value)
+            } else {
+                (*value, scalar.at(i))
+            };
+            if is_trim(op) {
+                notes.incompatible_kinds("float", op, "float", binary.span);
+            }
+            // A comparison that holds keeps the vector's value, on whichever side it stands.
+            *value = match apply(op, a, b) {
+                Applied::Number(number) => number,
+                Applied::Holds(holds) if return_bool => f64::from(u8::from(holds)),
+                Applied::Holds(true) => *value,
+                Applied::Holds(false) => ABSENT,
+            };
         }
     }
 
@@ -161,6 +153,23 @@ impl Evaluator<'_> {
         } else {
             merge_same_labels(series)?
         }))
+    }
+}
+
+/// The histograms of a vector and a scalar.
+fn natives_with_scalar(binary: &Binary, series: &mut Series, scalar: &Scalar, swapped: bool, notes: &mut Notes) {
+    let natives = std::mem::take(&mut series.natives);
+    for (step, native) in natives.iter().enumerate() {
+        let Some(native) = native else { continue };
+        let number = Side::Number(scalar.at(step));
+        let applied = if swapped {
+            between(binary, number, Side::Native(native), notes)
+        } else {
+            between(binary, Side::Native(native), number, notes)
+        };
+        if let Outcome::Native(histogram) = applied {
+            series.set_native(step, histogram);
+        }
     }
 }
 

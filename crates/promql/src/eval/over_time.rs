@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use model::{Column, Millis};
 
-use super::quantile::{Sorted, quantile};
+use super::quantile::{Ranked, quantile, quantile_of};
 use super::regression::Line;
 use super::sum::{Mean, Sum, no_distance};
 use super::window::{Fold, Frame, fold};
@@ -19,7 +19,7 @@ pub(crate) struct Scratch {
     pub(crate) lines: Vec<Line>,
     pub(crate) near: Column,
     numbers: Vec<f64>,
-    sorted: Sorted,
+    ranked: Ranked,
     marks: Vec<u32>,
 }
 
@@ -163,13 +163,22 @@ pub(crate) fn quantiles(
     scratch: &mut Scratch,
     out: &mut [f64],
 ) {
-    let sorted = &mut scratch.sorted;
-    sorted.clear();
+    if !frame.overlaps() {
+        let numbers = &mut scratch.numbers;
+        frame.each(column, |step, window| {
+            numbers.clear();
+            numbers.extend_from_slice(&column.values[window]);
+            out[step] = quantile_of(q(step), numbers);
+        });
+        return;
+    }
+    let ranked = &mut scratch.ranked;
+    ranked.begin(&column.values);
     let mut held = 0..0;
     frame.each(column, |step, window| {
-        sorted.slide(&column.values, &held, &window);
+        ranked.slide(&held, &window);
+        out[step] = ranked.quantile(q(step), window.len());
         held = window;
-        out[step] = quantile(q(step), sorted.values());
     });
 }
 

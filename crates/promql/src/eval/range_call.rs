@@ -13,6 +13,7 @@ use super::over_time::{self, Facet, Scratch, seconds};
 use super::parallel;
 use super::rate::{self, Change};
 use super::regression;
+use super::selector::drop_stale;
 use super::series::{ABSENT, Operand, Scalar, Series, is_present, same_labels, without_metadata};
 use super::window::Frame;
 use crate::plan::{RangeCall, RangeFunction, Ranged};
@@ -91,19 +92,48 @@ impl Evaluator<'_> {
         if column.is_empty() {
             return Ok(None);
         }
-        check_factors(call.function, params, frame.grid)?;
         let mut series = Series {
             labels: labels.clone(),
             drop_name,
             values: vec![ABSENT; frame.grid.len],
             natives: Vec::new(),
         };
-        if column.histograms.is_empty() {
-            apply(call.function, frame, params, column, scratch, &mut series.values);
-        } else {
-            self.native_windows(call, frame, params, column, scratch, &mut series)?;
-        }
+        self.windows(call, frame, params, column, scratch, &mut series)?;
         self.kept(series)
+    }
+
+    /// The same into a series whose steps are all absent, from a column that may hold staleness markers.
+    pub(super) fn windows_of(
+        &self,
+        call: &RangeCall,
+        frame: &Frame,
+        params: &[Scalar],
+        column: &mut Column,
+        scratch: &mut Scratch,
+        out: &mut Series,
+    ) -> Result<(), QueryError> {
+        drop_stale(column);
+        if column.is_empty() {
+            return Ok(());
+        }
+        self.windows(call, frame, params, column, scratch, out)
+    }
+
+    fn windows(
+        &self,
+        call: &RangeCall,
+        frame: &Frame,
+        params: &[Scalar],
+        column: &Column,
+        scratch: &mut Scratch,
+        out: &mut Series,
+    ) -> Result<(), QueryError> {
+        check_factors(call.function, params, frame.grid)?;
+        if column.histograms.is_empty() {
+            apply(call.function, frame, params, column, scratch, &mut out.values);
+            return Ok(());
+        }
+        self.native_windows(call, frame, params, column, scratch, out)
     }
 
     /// Removes metric names, at once or by mark, and refuses series that are the same without them.

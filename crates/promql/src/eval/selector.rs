@@ -42,7 +42,7 @@ impl Evaluator<'_> {
         take: Take,
     ) -> Result<Vec<Series>, QueryError> {
         parallel::map::<Column, Series>(self.threads_for(found.len(), frame.grid), found.len(), |column, i| {
-            let cells = self.read(&*found[i], frame, column)?;
+            let cells = self.read(&*found[i], frame, true, column)?;
             let mut series = Series::new(found[i].labels().clone(), vec![ABSENT; frame.grid.len]);
             latest(frame, column, take, &mut series);
             self.budget.give(cells);
@@ -60,7 +60,7 @@ impl Evaluator<'_> {
         type Space = (Column, over_time::Scratch);
         parallel::map::<Space, T>(self.threads_for(found.len(), frame.grid), found.len(), |space, i| {
             let (column, scratch) = space;
-            let cells = self.read(&*found[i], frame, column)?;
+            let cells = self.read(&*found[i], frame, false, column)?;
             drop_stale(column);
             let result = f(found[i].labels(), column, scratch);
             self.budget.give(cells);
@@ -78,6 +78,7 @@ impl Evaluator<'_> {
         for matchers in &select.alternatives {
             let selection = self.storage.select(matchers, mint, maxt).map_err(store_error)?;
             parallel::lock(&self.store_warnings).extend(selection.warnings);
+            self.budget.count_series(selection.series.len())?;
             all.extend(selection.series);
         }
         if select.alternatives.len() > 1 {
@@ -98,7 +99,13 @@ impl Evaluator<'_> {
 
     /// Reads a series into `column`, taking room for its samples; the caller gives back what is returned. Damage
     /// costs the samples that it covers and is told as a warning: what could be read is there.
-    fn read(&self, series: &dyn StoredSeries, frame: &Frame, column: &mut Column) -> Result<usize, QueryError> {
+    pub(super) fn read(
+        &self,
+        series: &dyn StoredSeries,
+        frame: &Frame,
+        is_instant: bool,
+        column: &mut Column,
+    ) -> Result<usize, QueryError> {
         self.budget.check()?;
         let (mint, maxt) = frame.bounds();
         column.clear();
@@ -109,6 +116,9 @@ impl Evaluator<'_> {
         self.budget.count_read(column.len());
         if frame.stats && !column.histograms.is_empty() {
             leave_stats(column);
+        }
+        if let Some(looked_at) = &self.looked_at {
+            looked_at.count(frame, column, is_instant);
         }
         let cells = column.len() + native_cells(&column.histograms);
         self.budget.take(cells)?;
@@ -146,7 +156,7 @@ pub(crate) fn store_error(error: StoreError) -> QueryError {
 }
 
 /// Fills each step with the latest sample that is young enough and no staleness marker.
-fn latest(frame: &Frame, column: &Column, take: Take, out: &mut Series) {
+pub(super) fn latest(frame: &Frame, column: &Column, take: Take, out: &mut Series) {
     frame.each(column, |step, window| {
         let last = window.end - 1;
         let value = column.values[last];
@@ -191,7 +201,7 @@ fn leave_stats(column: &mut Column) {
 }
 
 /// Removes staleness markers; a column mostly has none.
-fn drop_stale(column: &mut Column) {
+pub(super) fn drop_stale(column: &mut Column) {
     if !column.values.iter().any(|v| is_stale(*v)) {
         return;
     }

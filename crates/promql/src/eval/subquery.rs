@@ -21,7 +21,8 @@ impl Evaluator<'_> {
             start = start.saturating_add(subquery.step);
         }
         let end = last.saturating_sub(subquery.offset);
-        let grid = Grid::new(start, end, subquery.step, self.budget.limit()).ok_or_else(too_many)?;
+        let grid =
+            Grid::new(start, end, subquery.step, self.budget.limit()).ok_or_else(|| too_many(self.budget.limit()))?;
         if grid.len == 0 {
             return Ok((grid, Vec::new()));
         }

@@ -418,3 +418,19 @@ fn no_body_makes_it_panic() {
         let _ = test.receiver.receive_plain(&body, Version::V2, 1_000_000);
     }
 }
+
+/// What the fuzzer once found: `examples/fuzz_remote_write.rs` writes it to `fuzz/`.
+#[test]
+fn no_finding_makes_it_panic() {
+    let test = test();
+    let mut count = 0;
+    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz")).unwrap() {
+        let body = std::fs::read(entry.unwrap().path()).unwrap();
+        for version in [Version::V1, Version::V2] {
+            let _ = test.receiver.receive_plain(&body, version, 1_000_000);
+            let _ = test.receiver.receive(&body, version, 1_000_000);
+        }
+        count += 1;
+    }
+    assert!(count > 0, "at least the seed is there");
+}

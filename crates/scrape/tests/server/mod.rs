@@ -85,10 +85,20 @@ impl Server {
     }
 }
 
+/// Whether head and body are there.
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request).to_lowercase();
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head.lines().find_map(|l| l.strip_prefix("content-length: "));
+    length.is_none_or(|length| length.trim() == body.len().to_string())
+}
+
 async fn answer(mut stream: TcpStream, reply: Reply, requests: Arc<Mutex<Vec<String>>>) {
     let mut request = Vec::new();
     let mut buffer = [0; 4096];
-    while !request.ends_with(b"\r\n\r\n") {
+    while !is_whole(&request) {
         match stream.read(&mut buffer).await {
             Ok(n) if n > 0 => request.extend_from_slice(&buffer[..n]),
             _ => return,

@@ -33,6 +33,16 @@ pub struct BlockWriter {
     /// Column and bytes of the chunks of the series at hand.
     chunks: Vec<(u32, Vec<u8>)>,
     counts: Counts,
+    origin: Origin,
+}
+
+/// Where the samples of a block come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// From the head, which has none before this moment since.
+    Head(Millis),
+    /// From elsewhere: says nothing of the head.
+    Import,
 }
 
 #[derive(Debug)]
@@ -50,7 +60,7 @@ impl BlockWriter {
     /// # Errors
     ///
     /// [`Error::Io`] when the disk refuses, here and below.
-    pub fn new(vfs: &Arc<dyn Vfs>, blocks: &Path, time: Millis) -> Result<Self, Error> {
+    pub fn new(vfs: &Arc<dyn Vfs>, blocks: &Path, time: Millis, origin: Origin) -> Result<Self, Error> {
         let draft = Draft::new(Arc::clone(vfs), blocks, time)?;
         let files = ChunkFiles::new(vfs, draft.dir().join("chunks"))?;
         Ok(Self {
@@ -67,6 +77,7 @@ impl BlockWriter {
                 mint: Millis::MAX,
                 maxt: Millis::MIN,
             },
+            origin,
         })
     }
 
@@ -152,6 +163,7 @@ impl BlockWriter {
             columns,
             files,
             counts,
+            origin,
             ..
         } = self;
         if counts.series == 0 {
@@ -179,6 +191,10 @@ impl BlockWriter {
                 ("samples".into(), counts.samples),
                 ("chunks".into(), counts.chunks),
                 ("series".into(), counts.series),
+                match origin {
+                    Origin::Head(boundary) => ("boundary".into(), u64::try_from(boundary).unwrap_or(0)),
+                    Origin::Import => ("imported".into(), 1),
+                },
             ]),
             files: BTreeMap::new(),
         };

@@ -11,7 +11,7 @@ use model::{Column, Labels, Millis};
 use super::Inner;
 use crate::Error;
 use crate::block::Block;
-use crate::block::writer::BlockWriter;
+use crate::block::writer::{BlockWriter, Origin};
 use crate::codec::Scratch;
 use crate::compact;
 use crate::head::SHARDS;
@@ -87,7 +87,7 @@ impl Inner {
 
     fn cut_span(&self, start: Millis, end: Millis) -> Result<(), BlocksError> {
         let dir = self.blocks_dir();
-        let mut writer = BlockWriter::new(&self.options.vfs, &dir, start)?;
+        let mut writer = BlockWriter::new(&self.options.vfs, &dir, start, Origin::Head(end))?;
         if let Err(e) = self.write_span(start, end, &mut writer) {
             writer.discard();
             return Err(e);

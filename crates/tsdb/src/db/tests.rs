@@ -1119,3 +1119,191 @@ fn a_missing_segment_of_the_log_is_counted() {
     fs.remove_file(std::path::Path::new("data/wal/00000001.seg")).unwrap();
     assert_eq!(open(options(&fs)).stats().wal_corruptions, 1);
 }
+
+#[test]
+fn history_goes_to_prometheus_blocks_and_comes_back() {
+    let fs = MemFs::new();
+    let mut driver = some_hours(&fs);
+    for i in 0..300_u64 {
+        let time = driver.now + i as i64 * 15_000;
+        driver.append_histogram(&series(15), time, &histogram(i + 1), false);
+    }
+    let vfs: Arc<dyn blocks::vfs::Vfs> = Arc::new(fs.clone());
+    let export = Export {
+        matchers: &[],
+        mint: Millis::MIN,
+        maxt: Millis::MAX,
+        span: 2 * HOUR,
+    };
+    let out = std::path::Path::new("out");
+    vfs.create_dir_all(out).unwrap();
+    let done = driver.db.export_prometheus(out, &export, &mut |_, _| {}).unwrap();
+    let samples: usize = driver.model.values().map(BTreeMap::len).sum();
+    assert_eq!((done.samples, done.warnings.len()), (samples as u64, 0));
+    let blocks = crate::exchange::folder::find(&*vfs, out).unwrap();
+    assert_eq!(blocks.len() as u64, done.blocks);
+
+    let other = MemFs::new();
+    let mut back = Driver::new(
+        open(Options {
+            vfs: Arc::new(fs.clone()),
+            dir: "other".into(),
+            ..options(&other)
+        }),
+        START,
+    );
+    // Some of it is there already, with other values: what was first stays, whatever is first.
+    for block in &blocks {
+        back.db.import_prometheus(block, &mut |_, _| {}).unwrap();
+    }
+    let sums = |model: &Model| -> Vec<(Labels, usize)> { model.iter().map(|(l, s)| (l.clone(), s.len())).collect() };
+    assert_eq!(sums(&contents(&back.db)), sums(&driver.model));
+    let floats = |model: &Model| {
+        let mut model = model.clone();
+        model.remove(&series(15));
+        model
+    };
+    assert_same(&floats(&contents(&back.db)), &floats(&driver.model));
+    // Twice is once, and compaction merges it.
+    back.db.import_prometheus(&blocks[0], &mut |_, _| {}).unwrap();
+    back.now = driver.now;
+    back.append(0, driver.now + 9 * HOUR, &[(series(9), 1.0)], false);
+    back.db.maintain(driver.now + 9 * HOUR).unwrap();
+    let mut got = contents(&back.db);
+    got.remove(&series(9));
+    assert_same(&floats(&got), &floats(&driver.model));
+    let metas: Vec<_> = back
+        .db
+        .inner
+        .blocks()
+        .iter()
+        .map(|b| (b.meta.mint, b.meta.maxt))
+        .collect();
+    assert!(
+        metas.windows(2).all(|w| w[0].1 < w[1].0),
+        "no block overlaps another: {metas:?}"
+    );
+}
+
+#[test]
+fn samples_in_bulk_may_come_in_any_order_and_of_any_age() {
+    let fs = MemFs::new();
+    let mut driver = some_hours(&fs);
+    let mut rng = fastrand::Rng::with_seed(4);
+    let mut bulk: BTreeMap<Labels, Column> = BTreeMap::new();
+    for i in 0..2000_i64 {
+        let time = START - 200 * HOUR + i * 600_000;
+        let labels = series((i % 3) as usize);
+        bulk.entry(labels.clone()).or_default().push(time, i as f64);
+        driver
+            .model
+            .entry(labels)
+            .or_default()
+            .entry(time)
+            .or_insert((i as f64).to_bits());
+    }
+    for column in bulk.values_mut() {
+        let mut order: Vec<usize> = (0..column.len()).collect();
+        rng.shuffle(&mut order);
+        let times = order.iter().map(|&i| column.times[i]).collect();
+        let values = order.iter().map(|&i| column.values[i]).collect();
+        *column = Column::of(times, values);
+    }
+    let before = driver.db.revision();
+    let done = driver.db.import_samples(bulk).unwrap();
+    assert_eq!(done.samples, 2000);
+    assert_eq!(driver.db.changed_since(before), Some(START - 200 * HOUR));
+    assert_eq!(contents(&driver.db).len(), driver.model.len());
+    driver.db.maintain(driver.now).unwrap();
+    let compacted = contents(&driver.db);
+    assert_same(&compacted, &contents(&open(options(&fs.at(fs.op_count())))));
+    let count = |m: &Model| m.values().map(BTreeMap::len).sum::<usize>();
+    assert_eq!(count(&compacted), count(&driver.model));
+}
+
+/// All that can be read, and whether something was said of what cannot.
+fn readable(db: &Db) -> (Model, bool) {
+    let (mut model, mut told) = (Model::new(), false);
+    let selection = db.select(&[], Millis::MIN, Millis::MAX).expect("select");
+    told |= !selection.warnings.is_empty();
+    for stored in selection.series {
+        let mut column = Column::default();
+        told |= stored.read(Millis::MIN, Millis::MAX, &mut column).is_err();
+        assert!(column.times.is_sorted_by(|a, b| a < b) && column.times.len() == column.values.len());
+        let samples = (0..column.len()).map(|i| (column.times[i], bits(&Value::at(&column, i))));
+        let samples: BTreeMap<_, _> = samples.collect();
+        if !samples.is_empty() {
+            model.insert(stored.labels().clone(), samples);
+        }
+    }
+    let stats = db.stats();
+    told |= stats.wal_corruptions + stats.blocks_broken + stats.deletions_damaged + stats.chunk_corruptions > 0;
+    (model, told)
+}
+
+fn files_below(fs: &MemFs, dir: &std::path::Path, into: &mut Vec<(PathBuf, usize)>) {
+    for entry in fs.list(dir).unwrap() {
+        let path = dir.join(&entry.name);
+        if entry.folder {
+            files_below(fs, &path, into);
+        } else {
+            into.push((path, entry.size as usize));
+        }
+    }
+}
+
+#[test]
+fn any_file_damaged_anywhere_is_told_and_nothing_is_invented() {
+    let fs = MemFs::new();
+    let mut driver = some_hours(&fs);
+    for i in 0..40_u64 {
+        let time = driver.now + i as i64 * 15_000;
+        driver.append_histogram(&series(15), time, &histogram(i + 1), false);
+    }
+    let undeleted = driver.model.clone();
+    driver.delete(&[Matcher::equal("gpu", "1")], START + HOUR, START + 2 * HOUR);
+    driver.db.close().unwrap();
+    let mut files = Vec::new();
+    files_below(&fs, std::path::Path::new("data"), &mut files);
+    let (mut kinds, mut told_of) = (BTreeMap::<String, usize>::new(), 0);
+    for (path, size) in files {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name == "LOCK" {
+            continue;
+        }
+        let step = (size / 60).max(1);
+        for at in (0..size).step_by(step) {
+            for cut in [false, true] {
+                let copy = fs.at(fs.op_count());
+                copy.edit(&path, |bytes| if cut { bytes.truncate(at) } else { bytes[at] ^= 0x04 })
+                    .unwrap();
+                // A format number that makes no sense, or is a newer one, is an error of its own.
+                let Ok(db) = Db::open(options(&copy)) else {
+                    assert_eq!(name, "VERSION");
+                    continue;
+                };
+                db.wait_ready().expect("damage is no reason to stop");
+                let (got, told) = readable(&db);
+                let what = format!("{} byte {at}, cut {cut}", path.display());
+                for (labels, samples) in &got {
+                    for (time, bits) in samples {
+                        let want = undeleted.get(labels).and_then(|s| s.get(time));
+                        assert_eq!(want, Some(bits), "{what}: {labels} has an invented {time}");
+                    }
+                }
+                // A log cut at its end, or whose last record does not fit, cannot be told from one that was being written.
+                let silent = name.ends_with(".seg") && (cut || size - at < 500);
+                assert!(got == driver.model || told || silent, "{what}: lost without a word");
+                *kinds.entry(name.clone()).or_default() += 1;
+                told_of += usize::from(told);
+            }
+        }
+    }
+    for kind in ["index", "times", "000001", "meta.json", "deletes", "VERSION"] {
+        assert!(
+            kinds.contains_key(kind) || kind == "VERSION",
+            "{kind} was damaged too: {kinds:?}"
+        );
+    }
+    assert!(told_of > 300, "{told_of} of {kinds:?}");
+}

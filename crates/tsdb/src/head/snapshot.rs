@@ -81,8 +81,7 @@ impl Run {
             Self::Tail(tail, page) => tail.decode(page, scratch, whole),
             Self::Sealed(sealed, page) => {
                 let decoded = sealed.decode(page, scratch, whole);
-                // Encoded in this process, or read from a checkpoint whose checksum was right.
-                debug_assert!(decoded.is_some() && whole.times.len() == whole.values.len());
+                // Where a damaged checkpoint lost the timestamps, which was told, the values are lost with them.
                 if decoded.is_none() || whole.times.len() != whole.values.len() {
                     return;
                 }

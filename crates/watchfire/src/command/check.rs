@@ -8,6 +8,7 @@ use serde_json::json;
 use super::{Outcome, input, output};
 use crate::cli::{CheckArgs, CheckKind};
 use crate::failure::Hinted;
+use crate::process::gpu_page;
 
 /// What is to be said of one file.
 #[derive(Debug, Default)]
@@ -104,10 +105,32 @@ fn judge(args: &CheckArgs, file: &Path) -> anyhow::Result<Verdict> {
     Ok(match args.kind {
         CheckKind::Rules => rule_file(&name, &text),
         CheckKind::Prometheus => prometheus(&name, &text, &folder),
-        CheckKind::Config => Verdict::of(config::watchfire::Config::parse(&name, &text, &folder).map(drop)),
-        CheckKind::Alertmanager => Verdict::of(config::alertmanager::Config::parse(&name, &text).map(drop)),
+        CheckKind::Config => own_config(&name, &text, &folder),
+        CheckKind::Alertmanager => alertmanager(&name, &text, &folder),
         CheckKind::Metrics => unreachable!("BUG: pages are judged as bytes above"),
     })
+}
+
+/// Our own file, and the counter list that it names.
+fn own_config(name: &str, text: &str, folder: &Path) -> Verdict {
+    let config = match config::watchfire::Config::parse(name, text, folder) {
+        Ok(config) => config,
+        Err(error) => return Verdict::of(Err::<(), _>(error)),
+    };
+    let list = config.gpu.counters_file.as_deref();
+    if let Some(list) = list.filter(|list| !list.exists()) {
+        return Verdict {
+            remarks: vec![format!("gpu.counters_file: {} is not there", list.display())],
+            ..Verdict::default()
+        };
+    }
+    match gpu_page::selection(&config.gpu) {
+        Ok(selection) => Verdict {
+            remarks: selection.remarks,
+            ..Verdict::default()
+        },
+        Err(error) => Verdict::rejected(format!("{error:#}")),
+    }
 }
 
 fn metrics(name: &str, page: &[u8], openmetrics: bool) -> Verdict {
@@ -144,6 +167,40 @@ fn repeated_rules(groups: &[rules::LoadedGroup]) -> Vec<String> {
     all.filter(|rule| rule.kind == rules::RuleKind::Recording && !seen.insert((&rule.name, &rule.labels)))
         .map(|rule| format!("{:?} is recorded twice with the same labels", rule.name))
         .collect()
+}
+
+fn alertmanager(name: &str, text: &str, folder: &Path) -> Verdict {
+    let config = match config::alertmanager::Config::parse(name, text) {
+        Ok(config) => config.within(folder),
+        Err(error) => return Verdict::rejected(error),
+    };
+    let mut verdict = Verdict::default();
+    match alerts::receiver::build(&config, "") {
+        Ok(_) => {}
+        // `amtool` refuses a broken template file too; what is only not built here is a remark.
+        Err(error @ alerts::Error::Template { .. }) => verdict.errors.push(chain(&error)),
+        Err(error) => verdict.remarks.push(chain(&error)),
+    }
+    let ours = ["ntfy", "gotify"];
+    let all = config.receivers.iter().flat_map(|r| &r.integrations);
+    let mut kinds = all.map(config::alertmanager::Integration::kind);
+    if let Some(kind) = kinds.find(|kind| ours.contains(kind)) {
+        verdict
+            .remarks
+            .push(format!("{kind}_configs is Watchfire's own: Alertmanager refuses it"));
+    }
+    verdict
+}
+
+/// An error with its causes in one line.
+fn chain(error: &alerts::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }
 
 fn prometheus(name: &str, text: &str, folder: &Path) -> Verdict {

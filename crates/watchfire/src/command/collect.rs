@@ -2,13 +2,18 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use collect::Runner;
+use collect::gpu::CaptureOptions;
 use collect::kernel::classify_lines;
 use collect::page::Page;
+use config::watchfire::GpuConfig;
+use exposition::Format;
 use model::number::General;
-use model::{Family, Metric};
+use model::{Family, Metric, SystemClock};
 use serde_json::{Value, json};
 use tail::Stop;
 use tail::kmsg::{Boot, Item, Kmsg, Start};
@@ -16,6 +21,7 @@ use tail::kmsg::{Boot, Item, Kmsg, Start};
 use super::{Outcome, input, output};
 use crate::cli::{CollectArgs, Source};
 use crate::process::sources::{self, Sources};
+use crate::process::{gpu_page, settings};
 
 /// Prints the page.
 pub fn collect(args: &CollectArgs) -> anyhow::Result<Outcome> {
@@ -24,18 +30,38 @@ pub fn collect(args: &CollectArgs) -> anyhow::Result<Outcome> {
         Source::Gpu => Page::Gpu,
         Source::Node => Page::Node,
     };
-    if args.from.is_some() {
-        bail!("--from reads captures of `kernel` only, so far");
-    }
-    let sources = Sources::of_here(&args.paths, None)?;
+    let config = settings::own_config(args.config.as_deref())?;
+    let families = match &args.from {
+        Some(file) if page == Page::Gpu => gpu_capture(file, args.moment.as_deref(), &config.gpu)?,
+        Some(_) => bail!("--from reads captures of `kernel` and `gpu`"),
+        None => Sources::of_here(&args.paths, None, None, &config.gpu)?.families_once(page),
+    };
     if args.json {
-        let families: Vec<Value> = sources.families_once(page).iter().filter_map(family).collect();
+        let families: Vec<Value> = families.iter().filter_map(family).collect();
         output::line(Value::Array(families))?;
         return Ok(Outcome::Yes);
     }
-    let text = sources.page_once(page);
+    let text = exposition::write_page(&families, Format::Text);
     output::write(|out| out.write_all(text.as_bytes()))?;
     Ok(Outcome::Yes)
+}
+
+/// The page of what `nvidia-smi` printed, whatever that is: what it complains of is a state on the page.
+fn gpu_capture(file: &Path, moment: Option<&str>, config: &GpuConfig) -> anyhow::Result<Vec<Family>> {
+    let capture = input::bytes(file)?;
+    let selection = gpu_page::selection(config)?;
+    for remark in &selection.remarks {
+        tracing::warn!(remark, "the counter list");
+    }
+    let workers = collect::gpu::capture_workers(CaptureOptions {
+        capture: &capture,
+        moment,
+        hostname: sources::host_name(),
+        selection,
+        host_label: gpu_page::host_label(config),
+    })?;
+    let runner = Runner::start(workers, Arc::new(SystemClock)).context("cannot start a thread")?;
+    Ok(runner.collect(Page::Gpu))
 }
 
 /// A family as JSON; `None` for one without lines, which a page leaves out too.

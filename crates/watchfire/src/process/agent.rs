@@ -10,7 +10,8 @@ use exposition::Format;
 use model::{Family, Kind, SystemClock};
 use web::{Agent, EventLog, MetricsPage};
 
-use super::sources::{GPU_INVENTORY, Sources};
+use super::settings::DEFAULT_DATA;
+use super::sources::{GPU_INVENTORY, GPU_RING, Sources};
 use super::{events, own_metrics, settings};
 use crate::cli::AgentArgs;
 
@@ -22,7 +23,10 @@ pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
     let config = settings::own_config(args.serve.config.as_deref())?;
     let address = settings::address(args.serve.listen, &config, DEFAULT_LISTEN)?;
     let listener = web::listen(address, args.serve.insecure || config.insecure).await?;
-    let sources = Sources::of_here(&args.paths, inventory().as_deref())?;
+    let told = args.data.or_else(|| config.data_dir.clone()).or_else(state_folder);
+    let inventory = told.as_ref().map(|folder| folder.join(GPU_INVENTORY));
+    let ring = told.unwrap_or_else(|| DEFAULT_DATA.into()).join(GPU_RING);
+    let sources = Sources::of_here(&args.paths, inventory.as_deref(), Some(&ring), &config.gpu)?;
     let page = |page: Page| -> MetricsPage {
         let sources = Arc::clone(&sources);
         Box::new(move || sources.page(page))
@@ -35,6 +39,7 @@ pub async fn run(args: AgentArgs) -> anyhow::Result<()> {
             Box::new(move || all() + &own_page(&log))
         },
         events: log,
+        ring: super::ring::window(Some(&ring)),
         sources: BTreeMap::from([("gpu", page(Page::Gpu)), ("node", page(Page::Node))]),
     };
     tracing::info!(
@@ -59,9 +64,13 @@ fn own_page(log: &EventLog) -> String {
     exposition::write_page(&families, Format::Text)
 }
 
-/// An agent keeps nothing but which GPUs there are, and that where systemd gives it a folder (`StateDirectory=`).
-fn inventory() -> Option<PathBuf> {
+/// The folder that systemd gives (`StateDirectory=`).
+///
+/// Without a folder that somebody named, only the ring of samples is kept: which GPUs there should be is a promise about
+/// this machine, and an agent started anywhere by hand makes none.
+fn state_folder() -> Option<PathBuf> {
     let folders = std::env::var_os("STATE_DIRECTORY")?;
-    let first = std::env::split_paths(&folders).next()?;
-    first.is_absolute().then(|| first.join(GPU_INVENTORY))
+    std::env::split_paths(&folders)
+        .next()
+        .filter(|first| first.is_absolute())
 }

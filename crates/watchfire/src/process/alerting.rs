@@ -12,6 +12,8 @@ const UNKNOWN: &str = "unknown";
 pub struct Bridge {
     /// Where alerts go on to people.
     pub alerts: alerts::Manager,
+    /// Foreign Alertmanagers, which are told too.
+    pub foreign: alerts::foreign::Notifier,
     /// The address people reach this hub at.
     pub external_url: String,
 }
@@ -19,10 +21,11 @@ pub struct Bridge {
 impl AlertSink for Bridge {
     fn send(&self, rule: &LoadedRule, found: &[rules::Alert], valid_until: Millis) {
         let generator = format!("{}/alerts?rule={}", self.external_url, rule.name);
-        let list = found
+        let list: Vec<alerts::Alert> = found
             .iter()
             .map(|alert| self.outgoing(alert, valid_until, &generator))
             .collect();
+        self.foreign.send(&list);
         self.alerts.send(list);
     }
 }

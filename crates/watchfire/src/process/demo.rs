@@ -137,6 +137,9 @@ impl Demo {
             &time,
             Some(&folder.join(GPU_INVENTORY)),
             Some(booted),
+            collect::gpu::Shown::usual()?,
+            // Its clock is turned by hand while the history is made, which only this process can do.
+            collect::gpu::Place::Here,
         )?;
         Ok(Self {
             scenario,

@@ -9,19 +9,20 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use exposition::Format;
-use model::{Appender, Clock, Labels, Millis, Queryable, SystemClock};
-use promql::{Engine, EngineOptions};
+use model::{Appender, Clock, Labels, Millis, QueryEngine, SystemClock};
+use promql::{CachedEngine, Engine, EngineOptions};
 use scrape::{Job, LocalTarget};
 use tokio::sync::Semaphore;
 use web::{Hub, HubStatus};
 
 use super::alerting::Bridge;
+use super::data::{InForce, Shows};
 use super::demo::Demo;
 use super::drill;
 use super::events::Desk;
 use super::reload::Reloads;
 use super::settings::{Loaded, Settings};
-use super::sources::{self, GPU_INVENTORY, LOCAL_JOBS, Sources};
+use super::sources::{self, GPU_INVENTORY, GPU_RING, LOCAL_JOBS, Sources};
 use super::{own_metrics, store};
 
 /// How often the store tidies up: cuts blocks, compacts, drops what is too old.
@@ -46,9 +47,13 @@ struct Parts {
     targets: scrape::Manager,
     rules: Arc<rules::Manager>,
     alerts: alerts::Manager,
+    foreign: alerts::foreign::Notifier,
     machines: Vec<LocalMachine>,
     reloads: Reloads,
+    in_force: InForce,
     own_metrics: OnceLock<Arc<dyn Fn() -> String + Send + Sync>>,
+    /// Results of refreshing range queries; absent where every query is computed anew.
+    cache: Option<CachedEngine>,
     /// Routes and receivers in force, for drills.
     alerting: Mutex<Option<config::alertmanager::Config>>,
 }
@@ -77,12 +82,12 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         },
     )
     .context("cannot start the alert manager")?;
-    let engine = Arc::new(Engine::new(
-        Arc::clone(&db) as Arc<dyn Queryable>,
-        engine_options(&settings, &loaded),
-    ));
+    let history = store::with_aliases(&db)?;
+    let engine = Arc::new(Engine::new(Arc::clone(&history), engine_options(&settings, &loaded)));
+    let foreign = alerts::foreign::Notifier::new(Arc::clone(&clock));
     let bridge = Bridge {
         alerts: alerts.clone(),
+        foreign: foreign.clone(),
         external_url: settings.external_url(),
     };
     let rules = Arc::new(rules::Manager::new(
@@ -93,13 +98,23 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
     ));
     let targets = scrape::Manager::new(Arc::clone(&appender), Arc::clone(&clock));
     let machines = machines(&settings, demo.as_ref())?;
+    let cache = settings
+        .result_cache()
+        .map(|bytes| CachedEngine::new((*engine).clone(), history, bytes));
+    let engine: Arc<dyn QueryEngine> = match &cache {
+        Some(cache) => Arc::new(cache.clone()),
+        None => engine,
+    };
     let parts = Arc::new(Parts {
+        cache,
         settings,
         targets,
         rules,
         alerts,
+        foreign,
         machines,
         reloads: Reloads::begun(clock.now()),
+        in_force: InForce::default(),
         own_metrics: OnceLock::new(),
         alerting: Mutex::default(),
     });
@@ -129,6 +144,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
     if let Some(demo) = demo {
         demo.play()?;
     }
+    hub.data.otlp.set_options(super::data::otlp_options(&loaded));
     parts.apply(loaded).await?;
     let desk = Desk::of_hub(parts.targets.clone(), Arc::clone(&parts.rules))?;
     for machine in &parts.machines {
@@ -153,6 +169,7 @@ pub async fn run(settings: Settings) -> anyhow::Result<()> {
         // A panic in it was reported when it happened.
         let _ = tokio::task::spawn_blocking(move || worker.join()).await;
     }
+    parts.foreign.shutdown().await;
     parts.alerts.shutdown().await;
     tokio::task::spawn_blocking(move || db.close())
         .await
@@ -186,6 +203,8 @@ fn engine_options(settings: &Settings, loaded: &Loaded) -> EngineOptions {
     EngineOptions {
         subquery_step: loaded.rule_options.interval,
         samples_max: usize::try_from(settings.config.limits.query_samples).unwrap_or(usize::MAX),
+        series_max: usize::try_from(settings.config.limits.query_series).unwrap_or(usize::MAX),
+        bytes_max: usize::try_from(settings.config.limits.query_memory).unwrap_or(usize::MAX),
         timeout: settings.query_timeout(),
         experimental: settings.config.promql_experimental,
         threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -199,7 +218,12 @@ fn machines(settings: &Settings, demo: Option<&Arc<Demo>>) -> anyhow::Result<Vec
     if let Some(paths) = &settings.paths {
         let host = sources::host_name();
         out.push(LocalMachine {
-            sources: Sources::of_here(paths, Some(&settings.data.join(GPU_INVENTORY)))?,
+            sources: Sources::of_here(
+                paths,
+                Some(&settings.data.join(GPU_INVENTORY)),
+                Some(&settings.data.join(GPU_RING)),
+                &settings.config.gpu,
+            )?,
             labels: Box::new(move |job| Labels::from_pairs([("job", job), ("instance", &host)])),
             interval: None,
         });
@@ -219,6 +243,7 @@ impl Parts {
     /// Puts a configuration in force, everywhere or nowhere.
     async fn apply(&self, loaded: Loaded) -> anyhow::Result<()> {
         let locals = self.local_targets(&loaded);
+        let shown = InForce::shown(&loaded);
         // The one part that can refuse comes first.
         self.alerts
             .reload(&loaded.alerting)
@@ -228,7 +253,15 @@ impl Parts {
             .apply(loaded.jobs, locals)
             .await
             .context("cannot use the scrape configuration")?;
+        let global = &loaded.config.prometheus.global;
+        for remark in self
+            .foreign
+            .apply(&loaded.config.prometheus.alerting, &global.external_labels)
+        {
+            tracing::warn!("{remark}");
+        }
         self.rules.apply(&loaded.groups, loaded.rule_options, SystemClock.now());
+        self.in_force.set(shown);
         Ok(())
     }
 
@@ -271,10 +304,20 @@ impl Parts {
     }
 }
 
+impl Shows for Parts {
+    fn in_force(&self) -> &InForce {
+        &self.in_force
+    }
+
+    fn reloads(&self) -> &Reloads {
+        &self.reloads
+    }
+}
+
 fn page_parts(
     parts: &Arc<Parts>,
     loaded: &Loaded,
-    engine: Arc<Engine>,
+    engine: Arc<dyn QueryEngine>,
     db: &Arc<tsdb::Db>,
     clock: Arc<dyn Clock>,
     demo: bool,
@@ -289,9 +332,18 @@ fn page_parts(
     let external = parts.settings.external_url();
     Hub {
         engine,
+        data: super::data::data(db, &parts.settings, Arc::downgrade(parts)),
         targets: parts.targets.clone(),
         rules: Arc::clone(&parts.rules),
         alerts: parts.alerts.clone(),
+        ring: super::ring::window(
+            parts
+                .settings
+                .paths
+                .is_some()
+                .then(|| parts.settings.data.join(GPU_RING))
+                .as_deref(),
+        ),
         own_metrics: Box::new(move || own()),
         reload: Box::new(move || {
             let _one = one.lock().unwrap_or_else(PoisonError::into_inner);
@@ -315,6 +367,9 @@ fn page_parts(
         },
         clock,
         query_timeout: parts.settings.query_timeout(),
+        queries: Arc::new(web::queries::Queries::new(Duration::from_millis(
+            config.limits.slow_query.unsigned_abs(),
+        ))),
         query_slots: Arc::new(Semaphore::new(
             usize::try_from(config.limits.queries)
                 .unwrap_or(web::hub::QUERIES_AT_ONCE)
@@ -351,6 +406,8 @@ fn own_page(parts: &Arc<Parts>, db: &Arc<tsdb::Db>) -> Arc<dyn Fn() -> String + 
             families.extend(parts.reloads.families());
             families.extend(parts.alerts.families());
             families.push(own_metrics::rules_failing(&parts.rules));
+            families.extend(parts.cache.iter().flat_map(own_metrics::result_cache));
+            families.extend(parts.foreign.families());
         }
         exposition::write_page(&families, Format::Text)
     });

@@ -21,6 +21,42 @@ pub fn rules_failing(rules: &rules::Manager) -> Family {
     family
 }
 
+/// What the cache of range queries has done.
+pub fn result_cache(cache: &promql::CachedEngine) -> Vec<Family> {
+    let stats = cache.stats();
+    let one = |name: &str, kind, help: &str, value: u64| {
+        let mut family = Family::new(name, kind, help);
+        family.push(Vec::new(), value as f64);
+        family
+    };
+    vec![
+        one(
+            "watchfire_result_cache_hits_total",
+            Kind::Counter,
+            "Range queries answered from known results, whole or in part.",
+            stats.hits,
+        ),
+        one(
+            "watchfire_result_cache_misses_total",
+            Kind::Counter,
+            "Range queries that could be known and were computed whole.",
+            stats.misses,
+        ),
+        one(
+            "watchfire_result_cache_steps_total",
+            Kind::Counter,
+            "Steps of range queries served from known results.",
+            stats.steps,
+        ),
+        one(
+            "watchfire_result_cache_bytes",
+            Kind::Gauge,
+            "Memory that known results take, in bytes.",
+            stats.bytes,
+        ),
+    ]
+}
+
 /// The families of the process itself; a figure that the kernel does not give is left out.
 pub fn families(version: &str) -> Vec<Family> {
     let mut out = Vec::new();

@@ -47,6 +47,12 @@ impl Reloads {
         }
     }
 
+    /// Whether the last one came into force, and when one last did.
+    pub fn last(&self) -> (bool, Millis) {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        (last.was_successful, last.success_at)
+    }
+
     /// The metrics.
     pub fn families(&self) -> Vec<Family> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);

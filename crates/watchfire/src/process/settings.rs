@@ -18,7 +18,7 @@ use crate::failure::Hinted;
 const DEFAULT_LISTEN: &str = "127.0.0.1:9900";
 
 /// Where data lies unless told.
-const DEFAULT_DATA: &str = "watchfire-data";
+pub const DEFAULT_DATA: &str = "watchfire-data";
 
 /// What stays for the life of a hub.
 pub struct Settings {
@@ -37,7 +37,7 @@ pub struct Settings {
     /// The configuration at the start.
     pub config: Config,
     serve: ServeArgs,
-    store: StoreArgs,
+    pub(super) store: StoreArgs,
 }
 
 /// What a reload reads anew.
@@ -138,6 +138,22 @@ impl Settings {
         told.unwrap_or_else(|| format!("http://{}", self.listen))
     }
 
+    /// Whether samples may be deleted and snapshots taken over HTTP.
+    pub fn admin_api(&self) -> bool {
+        self.store.admin_api || self.config.admin_api
+    }
+
+    /// The file that was named, ours or Prometheus'.
+    pub fn config_file(&self) -> Option<&Path> {
+        self.serve.config.as_deref().or(self.store.prometheus.as_deref())
+    }
+
+    /// How much memory known results of range queries may take, in bytes; `None` where all are computed anew.
+    pub fn result_cache(&self) -> Option<usize> {
+        let bytes = usize::try_from(self.config.limits.result_cache).unwrap_or(usize::MAX);
+        (!self.store.no_result_cache).then_some(bytes)
+    }
+
     /// How long a query may take.
     pub fn query_timeout(&self) -> Duration {
         Duration::from_millis(u64::try_from(self.config.limits.query_timeout).unwrap_or(120_000))
@@ -151,7 +167,11 @@ impl Settings {
     pub fn load(&self) -> anyhow::Result<Loaded> {
         let config = read_config(&self.serve, &self.store)?;
         let prometheus = &config.prometheus;
-        let jobs = prometheus.scrape_configs.iter().map(scrape::Job::from).collect();
+        let jobs = prometheus
+            .scrape_configs
+            .iter()
+            .map(|job| scrape::Job::from(job).within(&config.prometheus_folder))
+            .collect();
         let mut groups = self.shipped_groups()?;
         let folder = &config.prometheus_folder;
         let mut files = Vec::new();

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use collect::gpu::{HelperCommand, Place, Sampling, Shown};
 use collect::kernel::{Classifier, Kernel, PATTERNS};
 use collect::page::Page;
 use collect::{Machine, Paths, State};
+use config::watchfire::GpuConfig;
 use exposition::Format;
 use model::{Clock, Family, Millis, SystemClock};
 use tail::Stop;
 use tail::kmsg::{Boot, Item, Kmsg, Start};
 
+use super::gpu_page;
 use crate::cli::PathArgs;
 
 /// The local jobs: name, page, path on an agent.
@@ -23,6 +26,9 @@ pub const LOCAL_JOBS: [(&str, Page, &str); 2] = [
 
 /// Where a machine's inventory of GPUs is kept, in the folder for such things.
 pub const GPU_INVENTORY: &str = "gpu-inventory.json";
+
+/// Where the last half hour of GPU samples is kept, in the same folder.
+pub const GPU_RING: &str = "gpu-ring";
 
 /// How long the reader of kernel messages waits for the next one before it looks up.
 const KMSG_PATIENCE: Duration = Duration::from_secs(60);
@@ -39,6 +45,9 @@ pub struct Sources {
 impl Drop for Sources {
     fn drop(&mut self) {
         self.stop.stop();
+        if let Some(helpers) = &self.machine.gpu_helpers {
+            helpers.stop();
+        }
     }
 }
 
@@ -47,6 +56,7 @@ impl Sources {
     ///
     /// `inventory` is the file that keeps which GPUs there are, over restarts.
     /// `booted` is when its kernel booted, of a machine that is not this one.
+    /// `place` is where the GPU driver's library is loaded.
     ///
     /// # Errors
     ///
@@ -58,22 +68,35 @@ impl Sources {
         clock: &Arc<dyn Clock>,
         inventory: Option<&Path>,
         booted: Option<Millis>,
+        shown: Shown,
+        place: Place,
     ) -> anyhow::Result<Arc<Self>> {
-        let machine =
-            Machine::start(paths, host, Vec::new(), clock, inventory).context("cannot start the collectors")?;
+        let machine = Machine::start_with(paths, host, Vec::new(), clock, inventory, shown, place)
+            .context("cannot start the collectors")?;
         let stop = Stop::new().context("cannot make a stop handle")?;
         read_kernel(&paths.kmsg, booted, Arc::clone(&machine.kernel), stop.clone())?;
         Ok(Arc::new(Self { machine, stop }))
     }
 
-    /// This machine's.
+    /// This machine's, sampled at this interval. `inventory` is as in [`Sources::start`]; `ring` is the file of samples.
     ///
     /// # Errors
     ///
     /// As [`Sources::start`].
-    pub fn of_here(args: &PathArgs, inventory: Option<&Path>) -> anyhow::Result<Arc<Self>> {
+    pub fn of_here(
+        args: &PathArgs,
+        inventory: Option<&Path>,
+        ring: Option<&Path>,
+        gpu: &GpuConfig,
+    ) -> anyhow::Result<Arc<Self>> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        Self::start(&paths(args), &host_name(), &clock, inventory, None)
+        let shown = gpu_page::shown(gpu, args.nvml_library.is_some())?;
+        let place = Place::Helper(Sampling {
+            command: HelperCommand::this_binary(["gpu-helper"]),
+            interval: Duration::from_millis(gpu.sample_interval.unsigned_abs()),
+            ring: ring.map(Path::to_owned),
+        });
+        Self::start(&paths(args), &host_name(), &clock, inventory, None, shown, place)
     }
 
     /// The counters of the kernel's and the driver's events.
@@ -86,12 +109,8 @@ impl Sources {
         exposition::write_page(&self.machine.runner.collect(page), Format::Text)
     }
 
-    /// The same for a process that prints it and ends: where the GPUs need a second look, it is taken a second later.
-    pub fn page_once(&self, page: Page) -> String {
-        exposition::write_page(&self.families_once(page), Format::Text)
-    }
-
-    /// The families of that page.
+    /// The families of a page for a process that prints it and ends: where the GPUs need a second look, it is taken a second
+    /// later.
     pub fn families_once(&self, page: Page) -> Vec<Family> {
         self.machine.page_once(page, std::thread::sleep)
     }

@@ -100,6 +100,11 @@ impl Process {
         }
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it wrote to standard error so far.
     pub fn log(&self) -> String {
         self.log.lock().expect("the log").clone()

@@ -1,4 +1,4 @@
-//! `query`, `query_range`, `format_query`, `query_exemplars`.
+//! `query`, `query_range`, `format_query`.
 
 use std::sync::Arc;
 
@@ -6,12 +6,14 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use model::{Millis, QueryOutcome, Value};
+use serde_json::json;
 
 use crate::error::ApiError;
 use crate::hub::Hub;
 use crate::json;
 use crate::params::Params;
-use crate::work::run;
+use crate::queries::Asked;
+use crate::work::{Cost, run_query};
 
 /// The most steps of a range query.
 const POINTS_MAX: i64 = 11_000;
@@ -21,11 +23,15 @@ pub async fn instant(State(hub): State<Arc<Hub>>, params: Params) -> Result<Resp
     let time = params.time("time", hub.now())?;
     let expr = params.get("query").unwrap_or("").to_owned();
     let limit = params.limit()?;
-    let outcome = run(&hub, &params, move |hub, deadline| {
+    let asked = Asked {
+        text: expr.clone(),
+        moments: (time, time, 0),
+    };
+    let (outcome, cost) = run_query(&hub, &params, asked, move |hub, deadline| {
         hub.engine.instant(&expr, time, deadline)
     })
     .await?;
-    Ok(answer(outcome, limit))
+    Ok(answer(outcome, limit, &params, &cost))
 }
 
 /// `GET|POST /api/v1/query_range`
@@ -43,11 +49,15 @@ pub async fn range(State(hub): State<Arc<Hub>>, params: Params) -> Result<Respon
     check_step(start, end, step)?;
     let expr = params.get("query").unwrap_or("").to_owned();
     let limit = params.limit()?;
-    let outcome = run(&hub, &params, move |hub, deadline| {
+    let asked = Asked {
+        text: expr.clone(),
+        moments: (start, end, step),
+    };
+    let (outcome, cost) = run_query(&hub, &params, asked, move |hub, deadline| {
         hub.engine.range(&expr, start, end, step, deadline)
     })
     .await?;
-    Ok(answer(outcome, limit))
+    Ok(answer(outcome, limit, &params, &cost))
 }
 
 /// `GET|POST /api/v1/format_query`
@@ -57,11 +67,6 @@ pub async fn format(params: Params) -> Result<Response, ApiError> {
     let mut data = String::new();
     json::put_text(&mut data, &promql::pretty::pretty(&expr));
     Ok(body(json::success(&data)))
-}
-
-/// `GET|POST /api/v1/query_exemplars`: none are kept yet, and none is no error.
-pub async fn exemplars() -> Response {
-    body(json::success("[]"))
 }
 
 fn check_step(start: Millis, end: Millis, step: Millis) -> Result<(), ApiError> {
@@ -77,7 +82,7 @@ fn check_step(start: Millis, end: Millis, step: Millis) -> Result<(), ApiError> 
     Ok(())
 }
 
-fn answer(mut outcome: QueryOutcome, limit: usize) -> Response {
+fn answer(mut outcome: QueryOutcome, limit: usize, params: &Params, cost: &Cost) -> Response {
     let cut = match &mut outcome.value {
         Value::Vector(samples) if samples.len() > limit => {
             samples.truncate(limit);
@@ -92,7 +97,39 @@ fn answer(mut outcome: QueryOutcome, limit: usize) -> Response {
     if cut {
         outcome.warnings.push("results truncated due to limit".into());
     }
-    body(json::query_body(&outcome))
+    let stats = params.get("stats").map(|_| stats(cost));
+    body(json::query_body(&outcome, stats.as_ref()))
+}
+
+/// What a query cost, in Prometheus' shape; samples by step where `stats=all` asked for them.
+fn stats(cost: &Cost) -> serde_json::Value {
+    let meter = cost.deadline.meter();
+    let evaluated = meter.evaluated().saturating_sub(meter.sorted());
+    let seconds = |d: std::time::Duration| d.as_secs_f64();
+    let by_step = meter.steps();
+    let mut samples = json!({
+        "totalQueryableSamples": if by_step.is_empty() { meter.read() } else { by_step.iter().map(|s| s.1).sum() },
+        "peakSamples": meter.peak(),
+        "samplesRead": meter.read(),
+        "fromCache": meter.from_cache(),
+    });
+    if meter.wants_steps() {
+        let steps = by_step
+            .iter()
+            .map(|(time, count)| json!([*time as f64 / 1000.0, count]));
+        samples["totalQueryableSamplesPerStep"] = steps.collect();
+    }
+    json!({
+        "timings": {
+            "evalTotalTime": seconds(meter.evaluated()),
+            "resultSortTime": seconds(meter.sorted()),
+            "queryPreparationTime": seconds(meter.prepared()),
+            "innerEvalTime": seconds(evaluated),
+            "execQueueTime": seconds(cost.queued),
+            "execTotalTime": seconds(cost.total),
+        },
+        "samples": samples,
+    })
 }
 
 /// A JSON answer.

@@ -23,8 +23,8 @@ pub async fn series(State(hub): State<Arc<Hub>>, params: Params) -> Result<Respo
     }
     let ask = Ask::read(&params)?;
     let limit = params.limit()?;
-    let sets = run(&hub, &params, move |hub, _| {
-        hub.engine.series(&ask.selectors, ask.start, ask.end)
+    let sets = run(&hub, &params, move |hub, deadline| {
+        hub.engine.series_within(&ask.selectors, ask.start, ask.end, deadline)
     })
     .await?;
     Ok(limited(sets, limit, json::label_sets))
@@ -34,8 +34,9 @@ pub async fn series(State(hub): State<Arc<Hub>>, params: Params) -> Result<Respo
 pub async fn labels(State(hub): State<Arc<Hub>>, params: Params) -> Result<Response, ApiError> {
     let ask = Ask::read(&params)?;
     let limit = params.limit()?;
-    let names = run(&hub, &params, move |hub, _| {
-        hub.engine.label_names(&ask.selectors, ask.start, ask.end)
+    let names = run(&hub, &params, move |hub, deadline| {
+        hub.engine
+            .label_names_within(&ask.selectors, ask.start, ask.end, deadline)
     })
     .await?;
     Ok(limited(names, limit, json::texts))
@@ -53,8 +54,9 @@ pub async fn values(
     let name = unescape(&name);
     let ask = Ask::read(&params)?;
     let limit = params.limit()?;
-    let values = run(&hub, &params, move |hub, _| {
-        hub.engine.label_values(&name, &ask.selectors, ask.start, ask.end)
+    let values = run(&hub, &params, move |hub, deadline| {
+        hub.engine
+            .label_values_within(&name, &ask.selectors, ask.start, ask.end, deadline)
     })
     .await?;
     Ok(limited(values, limit, json::texts))

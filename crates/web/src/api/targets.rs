@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use model::Labels;
+use config::relabel::RelabelConfig;
 use model::family::Metadata;
-use scrape::{DroppedTarget, TargetStatus};
+use model::{Labels, LabelsBuilder};
+use scrape::{DroppedTarget, Job, TargetStatus};
 use serde_json::{Map, Value, json};
 
 use super::query::body;
@@ -87,13 +88,76 @@ fn labels_json(labels: &Labels) -> Value {
 /// `GET /api/v1/scrape_pools`
 pub async fn scrape_pools(State(hub): State<Arc<Hub>>) -> Response {
     let all = hub.targets.targets();
+    let configured = hub.targets.jobs();
     let jobs = all
         .active
         .iter()
         .map(|t| &t.job)
-        .chain(all.dropped.iter().map(|t| &t.job));
+        .chain(all.dropped.iter().map(|t| &t.job))
+        .chain(configured.iter().map(|j| &j.name));
     let pools: BTreeSet<&String> = jobs.collect();
     body(json!({"status": "success", "data": {"scrapePools": pools}}).to_string())
+}
+
+fn pool(hub: &Hub, params: &Params) -> Result<Arc<Job>, ApiError> {
+    let name = params
+        .get("scrapePool")
+        .ok_or_else(|| ApiError::bad_data("no scrapePool parameter provided"))?;
+    let jobs = hub.targets.jobs();
+    let found = jobs.into_iter().find(|job| job.name == name);
+    found.ok_or_else(|| ApiError::not_found(format!("scrape pool {name:?} not found")))
+}
+
+/// `GET /api/v1/scrape_pools/config`
+pub async fn pool_config(State(hub): State<Arc<Hub>>, params: Params) -> Result<Response, ApiError> {
+    let job = pool(&hub, &params)?;
+    let yaml = job.config.as_deref().map_or_else(
+        || format!("job_name: {}\n# A collector of this process.\n", job.name),
+        crate::yaml::job,
+    );
+    Ok(body(json!({"status": "success", "data": {"yaml": yaml}}).to_string()))
+}
+
+/// `GET /api/v1/targets/relabel_steps`
+pub async fn relabel_steps(State(hub): State<Arc<Hub>>, params: Params) -> Result<Response, ApiError> {
+    let text = params
+        .get("labels")
+        .ok_or_else(|| ApiError::bad_data("no labels parameter provided"))?;
+    let labels: BTreeMap<String, String> = serde_json::from_str(text).map_err(|e| ApiError::parameter("labels", e))?;
+    let job = pool(&hub, &params)?;
+    let mut builder: LabelsBuilder = LabelsBuilder::from(&Labels::from_pairs(
+        labels.iter().map(|(n, v)| (n.as_str(), v.as_str())),
+    ));
+    let mut steps = Vec::new();
+    let mut keep = true;
+    for rule in &job.relabel {
+        keep = keep && config::relabel::apply(std::slice::from_ref(rule), &mut builder);
+        let output = if keep { builder.build() } else { Labels::empty() };
+        steps.push(json!({"rule": rule_json(rule), "output": labels_json(&output), "keep": keep}));
+        if !keep {
+            break;
+        }
+    }
+    Ok(body(json!({"status": "success", "data": {"steps": steps}}).to_string()))
+}
+
+fn rule_json(rule: &RelabelConfig) -> Value {
+    let mut out = json!({
+        "action": rule.action.to_string(),
+        "regex": rule.regex_text,
+        "replacement": rule.replacement,
+        "separator": rule.separator,
+    });
+    if !rule.source_labels.is_empty() {
+        out["source_labels"] = json!(rule.source_labels);
+    }
+    if !rule.target_label.is_empty() {
+        out["target_label"] = json!(rule.target_label);
+    }
+    if rule.modulus != 0 {
+        out["modulus"] = json!(rule.modulus);
+    }
+    out
 }
 
 /// `GET /api/v1/targets/metadata`
@@ -137,7 +201,7 @@ pub async fn metadata(State(hub): State<Arc<Hub>>, params: Params) -> Result<Res
     };
     let wanted = params.get("metric");
     let mut out = Map::new();
-    for (metric, found) in told(&hub.targets) {
+    for (metric, found) in told(&hub) {
         if wanted.is_none_or(|wanted| wanted == metric) && out.len() < limit {
             let list: Vec<Value> = found.iter().take(per_metric).map(metadata_json).collect();
             out.insert(metric, Value::Array(list));
@@ -146,16 +210,20 @@ pub async fn metadata(State(hub): State<Arc<Hub>>, params: Params) -> Result<Res
     Ok(body(json!({"status": "success", "data": out}).to_string()))
 }
 
-/// What all targets say of each metric, every different saying once.
-fn told(targets: &scrape::Manager) -> BTreeMap<String, Vec<Metadata>> {
+/// What all targets and pushers say of each metric, every different saying once.
+fn told(hub: &Hub) -> BTreeMap<String, Vec<Metadata>> {
     let mut out: BTreeMap<String, Vec<Metadata>> = BTreeMap::new();
-    for (_, metrics) in targets.metadata() {
-        for (name, metadata) in metrics.iter() {
-            let sayings = out.entry(name.to_string()).or_default();
-            if !sayings.contains(metadata) {
-                sayings.push(metadata.clone());
-            }
+    let mut say = |name: &str, metadata: &Metadata| {
+        let sayings = out.entry(name.to_owned()).or_default();
+        if !sayings.contains(metadata) {
+            sayings.push(metadata.clone());
         }
+    };
+    for (_, metrics) in hub.targets.metadata() {
+        metrics.iter().for_each(|(name, metadata)| say(name, metadata));
+    }
+    for (name, metadata) in hub.data.sayings.all() {
+        say(&name, &metadata);
     }
     out
 }

@@ -395,3 +395,45 @@ async fn wait_for(holds: impl Fn() -> bool) {
     }
     panic!("it did not come to hold");
 }
+
+#[tokio::test]
+async fn statistics_are_told_where_asked() {
+    let stage = Stage::new().await;
+    let range = "/api/v1/query_range?query=up&start=1435781430.781&end=1435781460.781&step=15s";
+    assert_eq!(stage.get(range).await.json()["data"]["stats"], Value::Null);
+    let stats = stage.get(&format!("{range}&stats=all")).await.json()["data"]["stats"].clone();
+    let samples = &stats["samples"];
+    assert_eq!(samples["totalQueryableSamples"], 6, "{stats}");
+    assert_eq!(
+        samples["totalQueryableSamplesPerStep"],
+        json!([[1_435_781_430.781, 2], [1_435_781_445.781, 2], [1_435_781_460.781, 2]])
+    );
+    for timing in [
+        "evalTotalTime",
+        "resultSortTime",
+        "queryPreparationTime",
+        "innerEvalTime",
+        "execQueueTime",
+        "execTotalTime",
+    ] {
+        assert!(
+            stats["timings"][timing].as_f64().is_some_and(|s| s >= 0.0),
+            "{timing}: {stats}"
+        );
+    }
+    let brief = stage.get(&format!("{range}&stats=true")).await.json()["data"]["stats"].clone();
+    assert_eq!(brief["samples"]["totalQueryableSamplesPerStep"], Value::Null);
+}
+
+#[tokio::test]
+async fn running_queries_are_listed_and_none_is_left_behind() {
+    let stage = Stage::new().await;
+    stage.get("/api/v1/query?query=up").await;
+    check_data(
+        &stage.get("/api/watchfire/v1/queries").await,
+        &json!({"active": [], "slow_total": 0}),
+    );
+    check_error(&stage, "/api/watchfire/v1/queries/x/cancel", 405, "bad_data", "GET").await;
+    let gone = stage.send("DELETE", "/api/watchfire/v1/queries/7", "", "").await;
+    assert_eq!(gone.status, 404, "{}", gone.text());
+}

@@ -144,7 +144,6 @@ async fn an_unknown_address_is_not_there() {
         "//alerts",
         "/-/nope",
         "/metrics/x",
-        "/federate",
     ] {
         let answer = stage.get(path).await;
         assert_eq!(

@@ -16,6 +16,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::data::{BlockFacts, ConfigFacts, Data, StoreFacts};
 use crate::hub::{Hub, HubStatus, router};
 use crate::serve::serve;
 
@@ -134,10 +135,68 @@ pub struct Stage {
     pub ended: Arc<Mutex<Vec<QueryError>>>,
     pub stop: Option<oneshot::Sender<()>>,
     pub serving: tokio::task::JoinHandle<std::io::Result<()>>,
+    /// What is pushed goes here.
+    pub db: Arc<tsdb::Db>,
+    _folder: tempfile::TempDir,
+}
+
+/// Pushes go to a store on disk, federation and remote read see the example's series.
+fn data(db: &Arc<tsdb::Db>, store: &Arc<MemStore>) -> Data {
+    let sayings = Arc::new(remote::Sayings::default());
+    let limits = remote::Limits::default();
+    let appender: Arc<dyn model::Appender> = Arc::clone(db) as _;
+    let config =
+        "global: {scrape_interval: 15s}\nscrape_configs: [{job_name: prometheus, basic_auth: {password: hush}}]\n";
+    let config = config::prometheus::Config::parse("test", config).expect("a configuration");
+    Data {
+        store: Arc::clone(store) as _,
+        exemplars: Arc::clone(db) as _,
+        admin: Some(Arc::clone(db) as _),
+        write: remote::write::Receiver::new(Arc::clone(&appender), Arc::clone(&sayings), limits),
+        otlp: remote::otlp::Receiver::new(appender, Arc::clone(&sayings), limits),
+        sayings,
+        pushes: Arc::new(Semaphore::new(2)),
+        config: Box::new(move || ConfigFacts {
+            yaml: crate::yaml::config(&config),
+            external_labels: Labels::from_pairs([("site", "here")]),
+            loaded_at: Some(NOW),
+            is_last_good: false,
+        }),
+        flags: vec![("web.listen-address", "127.0.0.1:9900".into())],
+        facts: Box::new(|| StoreFacts {
+            blocks: vec![BlockFacts {
+                ulid: "01JZ8JKZY6XSK3PTDP9ZKRWT60".into(),
+                sources: vec!["01JZ8JKZY6XSK3PTDP9ZKRWT60".into()],
+                ..BlockFacts::default()
+            }],
+            ..StoreFacts::default()
+        }),
+    }
+}
+
+fn relabel() -> Vec<config::relabel::RelabelConfig> {
+    let text = "scrape_configs: [{job_name: j, relabel_configs: [{target_label: env, replacement: development}, \
+                {source_labels: [__address__], regex: 'localhost:.*', action: drop}]}]";
+    let config = config::prometheus::Config::parse("test", text).expect("a configuration");
+    config.scrape_configs[0].relabel_configs.clone()
 }
 
 impl Stage {
     pub async fn new() -> Self {
+        Self::with(None, true).await
+    }
+
+    /// A hub whose store nobody may administrate over HTTP.
+    pub async fn without_admin() -> Self {
+        Self::with(None, false).await
+    }
+
+    /// With an alert manager of the test's own.
+    pub async fn with_alerts(alerts: alerts::Manager) -> Self {
+        Self::with(Some(alerts), true).await
+    }
+
+    async fn with(alerts: Option<alerts::Manager>, is_admin: bool) -> Self {
         let store = Arc::new(MemStore::new());
         for (series, value) in SERIES {
             let labels = parse_metric(series).expect("a series");
@@ -152,10 +211,20 @@ impl Stage {
             ended: Arc::clone(&ended),
         });
         let clock: Arc<dyn Clock> = Arc::new(Still);
+        let folder = tempfile::tempdir().expect("a folder");
+        let db = Arc::new(tsdb::Db::open(tsdb::Options::new(folder.path().join("db"))).expect("a store"));
+        db.wait_ready().expect("an empty log");
+        let mut data = data(&db, &store);
+        if !is_admin {
+            data.admin = None;
+        }
         // What is scraped goes elsewhere: queries find the example's series alone.
         let targets = scrape::Manager::new(Arc::new(MemStore::new()), Arc::clone(&clock));
         let local = LocalTarget {
-            job: Job::new("node"),
+            job: Job {
+                relabel: relabel(),
+                ..Job::new("node")
+            },
             labels: Labels::from_pairs([("job", "node"), ("instance", "box")]),
             url: "http://127.0.0.1:9100/metrics".into(),
             page: Arc::new(|| Ok(b"# HELP a_total Things.\n# TYPE a_total counter\na_total 1\n".to_vec())),
@@ -167,19 +236,23 @@ impl Stage {
         let groups: Vec<_> = groups.into_iter().map(Arc::new).collect();
         manager.apply(&groups, options, NOW);
         manager.run_all(NOW);
-        let alerting = alerts::manager::Options {
-            clock: Arc::clone(&clock),
-            data_dir: None,
-            external_url: String::new(),
-            alerts_max: 100,
-        };
-        let alerts = alerts::Manager::start(&alerts::defaults::default_config(), alerting).expect("alerts");
+        let alerts = alerts.unwrap_or_else(|| {
+            let alerting = alerts::manager::Options {
+                clock: Arc::clone(&clock),
+                data_dir: None,
+                external_url: String::new(),
+                alerts_max: 100,
+            };
+            alerts::Manager::start(&alerts::defaults::default_config(), alerting).expect("alerts")
+        });
         let hub = Arc::new(Hub {
             engine,
+            data,
             targets,
             rules: Arc::new(manager),
             alerts,
             clock,
+            ring: Arc::new(|_| Err(crate::RingRefusal::Absent("no GPU is watched here".to_owned()))),
             own_metrics: Box::new(|| "watchfire_build_info 1\n".repeat(40)),
             reload: Box::new(|| Err("line 3: no such key".into())),
             series_count: Box::new(|| 6),
@@ -190,6 +263,7 @@ impl Stage {
                 ..HubStatus::default()
             },
             query_timeout: Duration::from_secs(10),
+            queries: Arc::default(),
             query_slots: Arc::new(Semaphore::new(2)),
             drills: std::sync::OnceLock::new(),
         });
@@ -205,6 +279,8 @@ impl Stage {
             ended,
             stop: Some(stop),
             serving,
+            db,
+            _folder: folder,
         }
     }
 

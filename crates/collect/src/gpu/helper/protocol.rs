@@ -20,6 +20,7 @@ use model::Millis;
 
 use super::wire::{Malformed, Reader, Writer};
 use crate::Error;
+use crate::gpu::driver::Facts;
 use crate::gpu::fault::{Fault, FaultKind};
 use crate::gpu::identity::Identity;
 use crate::gpu::reading::{Absence, GpuState, Reading};
@@ -80,24 +81,11 @@ pub enum Report {
     /// The quick numbers of one moment.
     Samples(Batch),
     /// A GPU's answers to a round, and the moment of the round.
-    Reading(Millis, Reading),
+    Reading(Millis, Box<Reading>),
     /// The driver told of an error.
     Xid(XidSeen),
     /// Whether the driver's events are waited for.
     Events(bool),
-}
-
-/// What the driver says of itself.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Facts {
-    /// The kernel driver's version.
-    pub driver_version: String,
-    /// The newest CUDA version it serves, `12.8`; empty where unknown.
-    pub cuda_version: String,
-    /// The library's version.
-    pub nvml_version: String,
-    /// How many GPUs it counts.
-    pub gpus: u32,
 }
 
 /// What one beat of sampling gave.
@@ -259,7 +247,7 @@ impl Report {
             DOWN => Self::Down(fault(&mut body)?),
             KNOWN => Self::Known(body.json()?),
             SAMPLES => Self::Samples(batch(&mut body)?),
-            READING => Self::Reading(body.i64()?, reading(&mut body)?),
+            READING => Self::Reading(body.i64()?, Box::new(reading(&mut body)?)),
             XID => Self::Xid(XidSeen {
                 pci_bus_id: body.text()?,
                 code: body.u32()?,
@@ -495,7 +483,7 @@ mod tests {
 
     #[test]
     fn a_reading_keeps_every_bit_of_its_numbers() {
-        let frame = Report::Reading(9, full_reading()).frame().expect("short");
+        let frame = Report::Reading(9, Box::new(full_reading())).frame().expect("short");
         let Ok(Report::Reading(9, got)) = Report::read(&frame[4..]) else {
             panic!("no reading");
         };
@@ -513,7 +501,7 @@ mod tests {
     fn a_frame_cut_or_bent_anywhere_is_refused_or_read_and_never_fails_otherwise() {
         let frames = [
             Report::Samples(batch()).frame(),
-            Report::Reading(9, full_reading()).frame(),
+            Report::Reading(9, Box::new(full_reading())).frame(),
             Report::Up(Facts::default()).frame(),
         ];
         for frame in frames.into_iter().flatten() {

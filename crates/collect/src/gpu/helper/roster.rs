@@ -49,12 +49,13 @@ impl Times {
     pub fn of(call: Duration, sample: Duration) -> Self {
         Self {
             call,
-            load: Duration::from_secs(20).max(call),
+            // With the default of three seconds a call: 21, 15, 30 s, ten minutes.
+            load: 7 * call,
             silence: call + 3 * sample,
-            retry: Duration::from_secs(15),
-            probe: Duration::from_secs(30),
-            probe_max: Duration::from_secs(600),
-            well: Duration::from_secs(30),
+            retry: 5 * call,
+            probe: 10 * call,
+            probe_max: 200 * call,
+            well: 10 * call,
             crash: Duration::from_secs(1),
         }
     }
@@ -314,6 +315,7 @@ impl Roster {
     }
 
     /// The helper whose word on this GPU counts.
+    #[cfg(test)]
     pub fn owner(&self, gpu: u32) -> Option<HelperId> {
         self.owners.get(&gpu).copied()
     }

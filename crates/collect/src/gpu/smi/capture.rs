@@ -40,11 +40,11 @@ pub fn split(text: &str) -> Option<Vec<Section<'_>>> {
         }
         let end = (n + 2..lines.len().min(n + 40)).find(|at| is_rule(lines[*at].1.trim_end()));
         let Some(end) = end else { break };
-        let commands = lines[n + 2..end]
+        let mut commands = lines[n + 2..end]
             .iter()
             .filter_map(|(_, line)| line.trim().strip_prefix("# $ "));
         let body = lines.get(end + 1).map_or(text.len(), |(at, _)| *at);
-        starts.push((lines[n].0, title, commands.last().unwrap_or(""), body));
+        starts.push((lines[n].0, title, commands.next_back().unwrap_or(""), body));
         n = end + 1;
     }
     let ends = starts.iter().skip(1).map(|(at, ..)| *at).chain([text.len()]);
@@ -67,7 +67,7 @@ pub fn split(text: &str) -> Option<Vec<Section<'_>>> {
 /// Reads the outputs of one moment, and what holds for all (`-L`, versions).
 pub fn read(dialect: &Dialect, sections: &[Section<'_>], moment: Option<&str>) -> Report {
     let moments = sections.iter().filter(|section| section.moment != "capabilities");
-    let wanted = moment.or_else(|| moments.map(|section| section.moment).last());
+    let wanted = moment.or_else(|| moments.map(|section| section.moment).next_back());
     let mut report = Report::default();
     let of_moment = || sections.iter().filter(|section| Some(section.moment) == wanted);
     let is = |section: &Section<'_>, word: &str| section.command.contains(word) || section.title.contains(word);

@@ -2,9 +2,10 @@
 
 use serde::Deserialize;
 
-use super::value::{Measure, Missing};
+use super::value::{Measure, Missing, number};
 use crate::gpu::reading::{Absence, GpuState, Reading};
 use crate::gpu::{identity::Identity, question};
+use crate::source::to_f64;
 use crate::{Error, State};
 
 /// The table that comes with the program.
@@ -271,12 +272,36 @@ impl Draft {
         self.gone = Some(state);
     }
 
+    /// Takes note of reasons told one by one, unless the set of bits was told: `Active`, `Not Active`.
+    pub fn reasons<'a>(&mut self, reasons: impl Iterator<Item = (u64, Option<&'a str>)>) {
+        const WORD: &str = "clock_reasons";
+        if self.reading.numbers.contains_key(WORD) {
+            return;
+        }
+        let mut bits = None;
+        let mut why = None;
+        for (mask, text) in reasons {
+            match text.map(|text| number(text, "", Measure::Bool)) {
+                Some(Ok(flag)) => *bits.get_or_insert(0) |= if flag > 0.0 { mask } else { 0 },
+                Some(Err(missing)) => why = Some(missing),
+                None => {}
+            }
+        }
+        let told = bits.map(|bits| Ok(to_f64(bits))).or(why.map(Err));
+        self.number(WORD, told.into_iter());
+    }
+
     /// The reading; without numbers if the GPU as a whole does not answer.
     pub fn finish(self) -> Reading {
-        match self.gone {
+        let mut reading = match self.gone {
             Some(state) => Reading::without(self.reading.identity, state),
             None => self.reading,
+        };
+        let failed = |(_, why): &(&str, Absence)| *why == Absence::Failed;
+        if reading.state == GpuState::Ok && reading.numbers.is_empty() && reading.absent.iter().any(failed) {
+            reading.state = GpuState::Failed;
         }
+        reading
     }
 }
 

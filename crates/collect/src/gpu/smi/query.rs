@@ -95,6 +95,15 @@ pub fn read(dialect: &Dialect, table: &str) -> Report {
                 alternatives.map(|(text, unit)| number(text, unit, word.measure)),
             );
         }
+        let reasons = dialect.reasons.iter().map(|reason| {
+            let told = ["clocks_event_reasons", "clocks_throttle_reasons"]
+                .iter()
+                .find_map(|section| {
+                    value(&header, &values, &format!("{section}.{}", reason.name)).map(|(text, _)| text)
+                });
+            (reason.mask, told)
+        });
+        draft.reasons(reasons);
         if let Some((version, _)) =
             value(&header, &values, "driver_version").or_else(|| value(&header, &values, "kmd_version"))
             && version.starts_with(|c: char| c.is_ascii_digit())

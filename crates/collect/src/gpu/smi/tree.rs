@@ -7,7 +7,6 @@ use super::Report;
 use super::dialect::{Dialect, Draft, Sum, bus_id};
 use super::value::{Measure, Missing, missing, number};
 use crate::gpu::reading::{Absence, GpuProcess, Instance, ProcessKind};
-use crate::source::to_f64;
 
 /// Deeper nesting is not nvidia-smi's.
 const DEPTH_MAX: usize = 32;
@@ -119,7 +118,7 @@ pub fn read_xml(dialect: &Dialect, text: &str) -> Report {
                 });
             (reason.mask, value.map(|node| node.text.trim()))
         });
-        add_reasons(&mut draft, reasons);
+        draft.reasons(reasons);
         if let Some(processes) = gpu.child("processes") {
             let all = processes.children.iter().filter(|node| node.name == "process_info");
             draft.reading.processes = Some(all.filter_map(xml_process).collect());
@@ -140,26 +139,6 @@ fn version(text: &str) -> String {
         word.to_owned()
     } else {
         String::new()
-    }
-}
-
-fn add_reasons<'a>(draft: &mut Draft, reasons: impl Iterator<Item = (u64, Option<&'a str>)>) {
-    if draft.reading.numbers.contains_key("clock_reasons") {
-        return;
-    }
-    let mut bits = None;
-    let mut why = None;
-    for (mask, text) in reasons {
-        match text.map(|text| number(text, "", Measure::Bool)) {
-            Some(Ok(flag)) => *bits.get_or_insert(0) |= if flag > 0.0 { mask } else { 0 },
-            Some(Err(Missing::Absent(absence))) => why = Some(absence),
-            _ => {}
-        }
-    }
-    match (bits, why) {
-        (Some(bits), _) => draft.number("clock_reasons", std::iter::once(Ok(to_f64(bits)))),
-        (None, Some(why)) => draft.number("clock_reasons", std::iter::once(Err(Missing::Absent(why)))),
-        (None, None) => {}
     }
 }
 
@@ -330,7 +309,7 @@ pub fn read_text(dialect: &Dialect, text: &str) -> Report {
             let node = section.and_then(|section| section.below(&reason.text, 0));
             (reason.mask, node.map(|node| node.text.trim()))
         });
-        add_reasons(&mut draft, reasons);
+        draft.reasons(reasons);
         if let Some(processes) = gpu.child("Processes") {
             draft.reading.processes = Some(text_processes(processes));
         }
