@@ -118,6 +118,9 @@ pub struct StoreArgs {
     /// Leave the shipped rules out.
     #[arg(long)]
     pub no_shipped_rules: bool,
+    /// Do not scrape this process itself: for benchmarks that write an older time.
+    #[arg(long, hide = true)]
+    pub no_own_metrics: bool,
     /// Allow samples to be deleted and snapshots to be taken over HTTP.
     #[arg(long)]
     pub admin_api: bool,

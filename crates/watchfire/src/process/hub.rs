@@ -268,7 +268,8 @@ impl Parts {
     fn local_targets(&self, loaded: &Loaded) -> Vec<LocalTarget> {
         let interval = loaded.config.global.scrape_interval;
         let mut out = Vec::new();
-        if let Some(own) = self.own_metrics.get().map(Arc::clone) {
+        let own = self.own_metrics.get().filter(|_| self.settings.scrapes_itself());
+        if let Some(own) = own.map(Arc::clone) {
             let host = sources::host_name();
             out.push(LocalTarget {
                 job: Job {

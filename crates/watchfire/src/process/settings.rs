@@ -154,6 +154,11 @@ impl Settings {
         (!self.store.no_result_cache).then_some(bytes)
     }
 
+    /// Whether this process is a target of its own.
+    pub const fn scrapes_itself(&self) -> bool {
+        !self.store.no_own_metrics
+    }
+
     /// How long a query may take.
     pub fn query_timeout(&self) -> Duration {
         Duration::from_millis(u64::try_from(self.config.limits.query_timeout).unwrap_or(120_000))
