@@ -262,7 +262,9 @@ fn alertmanager_configurations_are_accepted_or_refused() {
                 (again.route, again.inhibit_rules),
                 (config.route.clone(), config.inhibit_rules.clone())
             );
-            assert!(!config.original.contains("mysecret"), "{}: {}", row[0], config.original);
+            // The host of an address is shown, its path is not.
+            let shown = config.original.replace("mysecret.example.com", "");
+            assert!(!shown.contains("mysecret"), "{}: {}", row[0], config.original);
         }
         tally.case(&row[0], judge(result.map(drop).map_err(|e| e.message()), want));
     }

@@ -18,8 +18,18 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Names of the kinds of [`KINDS`], in order.
 const NAMES: [&str; 12] = [
-    "gpu_info", "gpu_clock", "gpu_memory", "gpu_temp", "gpu_power", "gpu_util", "gpu_active", "latency_sum", "violation_total",
-    "bytes_total", "cpu_seconds_total", "latency_bucket",
+    "gpu_info",
+    "gpu_clock",
+    "gpu_memory",
+    "gpu_temp",
+    "gpu_power",
+    "gpu_util",
+    "gpu_active",
+    "latency_sum",
+    "violation_total",
+    "bytes_total",
+    "cpu_seconds_total",
+    "latency_bucket",
 ];
 
 const BOUNDS: [&str; 8] = ["0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "+Inf"];
@@ -80,7 +90,9 @@ impl Server {
                 }
                 lines.push(Line {
                     kind: &KINDS[kind],
-                    name: format!("{}_{}", NAMES[kind], group / 100).replace("_total_", "_").replace("_bucket_", "_")
+                    name: format!("{}_{}", NAMES[kind], group / 100)
+                        .replace("_total_", "_")
+                        .replace("_bucket_", "_")
                         + match NAMES[kind] {
                             name if name.ends_with("_total") => "_total",
                             "latency_bucket" => "_bucket",
@@ -124,7 +136,11 @@ impl Server {
         let mut last = "";
         for line in &self.lines {
             if line.name != last {
-                let kind = if line.name.ends_with("_total") { "counter" } else { "gauge" };
+                let kind = if line.name.ends_with("_total") {
+                    "counter"
+                } else {
+                    "gauge"
+                };
                 let _ = writeln!(out, "# TYPE {} {kind}", line.name);
                 last = &line.name;
             }
@@ -265,8 +281,16 @@ fn read_answer(reader: &mut BufReader<TcpStream>) -> Result<(), Failure> {
 /// The label fields of a `TimeSeries` message, sorted by name.
 fn encoded_labels(line: &Line) -> Vec<u8> {
     let mut pairs: Vec<(&str, &str)> = line.labels.iter().map(|(n, v)| (*n, v.as_str())).collect();
-    let instance = line.labels.iter().find(|(n, _)| *n == "Hostname").map_or("", |(_, v)| v);
-    pairs.extend([("__name__", line.name.as_str()), ("instance", instance), ("job", "dcgm")]);
+    let instance = line
+        .labels
+        .iter()
+        .find(|(n, _)| *n == "Hostname")
+        .map_or("", |(_, v)| v);
+    pairs.extend([
+        ("__name__", line.name.as_str()),
+        ("instance", instance),
+        ("job", "dcgm"),
+    ]);
     pairs.sort_unstable();
     let mut out = Vec::new();
     for (name, value) in pairs {
