@@ -360,7 +360,10 @@ async fn a_query_ends_when_its_client_goes() {
     wait_for(|| free() == 1).await;
     drop(stream);
     wait_for(|| free() == 2).await;
-    assert_eq!(*stage.ended.lock().expect("free"), [model::QueryError::Canceled]);
+    // One that was given up before its thread began has nothing to say.
+    let ended = stage.ended.lock().expect("free");
+    assert!(ended.iter().all(|e| *e == model::QueryError::Canceled), "{ended:?}");
+    assert!(stage.hub.queries.active().is_empty());
 }
 
 #[tokio::test]
