@@ -184,9 +184,9 @@ fn walk(fs: &MemFs, dir: &Path, into: &mut Vec<std::path::PathBuf>) {
     for entry in fs.list(dir).expect("a folder") {
         let path = dir.join(&entry.name);
         if entry.folder {
-            walk(fs, &path, into)
+            walk(fs, &path, into);
         } else {
-            into.push(path)
+            into.push(path);
         }
     }
 }

@@ -1241,7 +1241,7 @@ fn readable(db: &Db) -> (Model, bool) {
     (model, told)
 }
 
-fn files_below(fs: &MemFs, dir: &std::path::Path, into: &mut Vec<(std::path::PathBuf, usize)>) {
+fn files_below(fs: &MemFs, dir: &std::path::Path, into: &mut Vec<(PathBuf, usize)>) {
     for entry in fs.list(dir).unwrap() {
         let path = dir.join(&entry.name);
         if entry.folder {
@@ -1301,7 +1301,7 @@ fn any_file_damaged_anywhere_is_told_and_nothing_is_invented() {
     }
     for kind in ["index", "times", "000001", "meta.json", "deletes", "VERSION"] {
         assert!(
-            kinds.get(kind).is_some() || kind == "VERSION",
+            kinds.contains_key(kind) || kind == "VERSION",
             "{kind} was damaged too: {kinds:?}"
         );
     }

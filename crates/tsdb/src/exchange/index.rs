@@ -261,7 +261,7 @@ impl IndexWriter {
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         let symbols = 5_u64;
-        let series = (5 + 4 + be32(&self.out, 5).unwrap_or(0) as u64 + 4).next_multiple_of(16);
+        let series = (5 + 4 + u64::from(be32(&self.out, 5).unwrap_or(0)) + 4).next_multiple_of(16);
         // Label indices are a thing of the past, which readers leave alone: there is an empty table of them.
         let indices = self.out.len() as u64;
         let indices_table = indices;
