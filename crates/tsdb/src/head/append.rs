@@ -125,11 +125,16 @@ impl Head {
     }
 
     /// Puts a series where a checkpoint says it was: its labels are symbols of the shard, and nobody else has them.
-    pub fn restore_row(&self, number: usize, place: (u32, u32), hash: u64, labels: Box<[(u32, u32)]>) {
+    /// Gives whether they are a label set.
+    pub fn restore_row(&self, number: usize, place: (u32, u32), hash: u64, labels: Box<[(u32, u32)]>) -> bool {
         let mut shard = self.shard_mut(number);
+        if !shard.is_label_set(&labels) {
+            return false;
+        }
         let before = shard.len();
         shard.insert_symbols(place.0, place.1, hash, labels);
         self.count_series(shard.len() as i64 - before as i64);
+        true
     }
 
     /// Says what of a batch can be taken; refusals are counted. Series do not change by it.

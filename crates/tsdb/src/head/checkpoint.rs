@@ -324,7 +324,9 @@ impl<'a> Replayer<'a> {
         for _ in 0..count {
             labels.push((*symbols.get(cursor.size()?)?, *symbols.get(cursor.size()?)?));
         }
-        self.head.restore_row(number, (slot, generation), hash, labels.into());
+        if !self.head.restore_row(number, (slot, generation), hash, labels.into()) {
+            return None;
+        }
         self.restore_runs(id, cursor)
     }
 

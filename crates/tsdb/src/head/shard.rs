@@ -126,6 +126,13 @@ impl Shard {
         table.insert_unique(hash, slot, hash_of);
     }
 
+    /// Whether pairs of symbols are in order of their names, each once, and without empty values.
+    #[must_use]
+    pub fn is_label_set(&self, labels: &[(u32, u32)]) -> bool {
+        let text = |symbol| self.symbols.get(symbol);
+        labels.is_sorted_by(|a, b| text(a.0) < text(b.0)) && labels.iter().all(|l| !text(l.1).is_empty())
+    }
+
     /// The texts of labels.
     #[must_use]
     pub fn symbols(&self) -> &Symbols {
