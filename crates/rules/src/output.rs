@@ -3,10 +3,31 @@
 //! Invariant: a series leaves [`Output`] only with a staleness marker behind it, or because another rule writes it
 //! now. A store that refuses a batch changes nothing here, so the marker is tried again.
 
+use std::sync::Arc;
+
 use hashbrown::{HashMap, HashSet};
-use model::{Appender, Batch, Labels, Millis, SeriesId, TargetId, stale_nan};
+use model::{Appender, Batch, Histogram, Labels, Millis, SeriesId, TargetId, stale_nan};
 
 use crate::error::Error;
+
+/// What a rule writes for one series.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Point {
+    /// A number.
+    Float(f64),
+    /// A native histogram.
+    Native(Arc<Histogram>),
+}
+
+impl Point {
+    /// What a query gave.
+    pub fn of(sample: model::Sample) -> Self {
+        match sample.histogram {
+            Some(histogram) => Self::Native(histogram),
+            None => Self::Float(sample.value),
+        }
+    }
+}
 
 /// The living series of a rule, and how the store calls them.
 #[derive(Debug, Default)]
@@ -48,12 +69,12 @@ impl Output {
         &mut self,
         time: Millis,
         target: TargetId,
-        mut lines: Vec<(Labels, f64)>,
+        mut lines: Vec<(Labels, Point)>,
         appender: &dyn Appender,
     ) -> Result<(), Error> {
         let written: HashSet<Labels> = lines.iter().map(|(labels, _)| labels.clone()).collect();
         let ended: Vec<Labels> = self.written.difference(&written).cloned().collect();
-        lines.extend(ended.iter().map(|labels| (labels.clone(), stale_nan())));
+        lines.extend(ended.iter().map(|labels| (labels.clone(), Point::Float(stale_nan()))));
         self.append(time, target, &lines, appender)?;
         for labels in &ended {
             self.ids.remove(labels);
@@ -66,10 +87,10 @@ impl Output {
         &mut self,
         time: Millis,
         target: TargetId,
-        lines: &[(Labels, f64)],
+        lines: &[(Labels, Point)],
         appender: &dyn Appender,
     ) -> Result<(), Error> {
-        let mut pending: Vec<&(Labels, f64)> = lines.iter().collect();
+        let mut pending: Vec<&(Labels, Point)> = lines.iter().collect();
         // Twice at most: a store that forgot a series names it, and its labels are told again.
         for _ in 0..2 {
             if pending.is_empty() {
@@ -77,7 +98,11 @@ impl Output {
             }
             let mut batch = Batch::default();
             for (labels, value) in &pending {
-                batch.samples.push((self.id(labels, appender)?, *value));
+                let id = self.id(labels, appender)?;
+                match value {
+                    Point::Float(value) => batch.samples.push((id, *value)),
+                    Point::Native(histogram) => batch.histograms.push((id, None, Arc::clone(histogram))),
+                }
             }
             let unknown: HashSet<SeriesId> = appender.append(target, time, &batch)?.unknown.into_iter().collect();
             pending.retain(|(labels, _)| self.ids.get(labels).is_some_and(|id| unknown.contains(id)));

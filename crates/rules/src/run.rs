@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
-use model::{Deadline, Labels, Millis, TargetId, Value};
+use model::{Deadline, Labels, Millis, Sample, TargetId, Value};
 
 use crate::alerting::{Alert, AlertState, Alerts, Timing};
 use crate::error::Error;
 use crate::expand::{AlertTexts, Expander};
 use crate::group::{ALERTS, ALERTS_FOR_STATE, Surroundings};
 use crate::load::{LoadedRule, RuleKind};
-use crate::output::Output;
+use crate::output::{Output, Point};
 use crate::recording;
 use crate::restore::{Back, Recollection};
 use crate::unknown::Unknown;
@@ -137,6 +137,7 @@ impl RuleRun {
                     external_labels: around.external_labels,
                     external_url: around.external_url,
                 };
+                let samples = samples.into_iter().map(|(labels, s)| (labels, s.value)).collect();
                 let holding = Alerts::births(&self.rule, &self.texts, samples, moment.now, &expander)?;
                 let judge = moment.health.map(|(health, before)| {
                     let (engine, inputs) = (around.engine, &*self.inputs);
@@ -204,10 +205,10 @@ impl RuleRun {
 }
 
 /// The samples that a rule works on; a scalar is one sample without labels.
-fn samples(value: Value) -> Result<Vec<(Labels, f64)>, Error> {
+fn samples(value: Value) -> Result<Vec<(Labels, Sample)>, Error> {
     match value {
-        Value::Vector(samples) => Ok(samples.into_iter().map(|(labels, s)| (labels, s.value)).collect()),
-        Value::Scalar(sample) => Ok(vec![(Labels::empty(), sample.value)]),
+        Value::Vector(samples) => Ok(samples),
+        Value::Scalar(sample) => Ok(vec![(Labels::empty(), sample)]),
         other => Err(Error::Result(format!(
             "rule result is a {}, not a vector or scalar",
             other.type_name()
@@ -216,16 +217,17 @@ fn samples(value: Value) -> Result<Vec<(Labels, f64)>, Error> {
 }
 
 /// `ALERTS` and `ALERTS_FOR_STATE` of every alert that is pending or firing.
-pub(crate) fn alert_series(alerts: &Alerts) -> Vec<(Labels, f64)> {
+pub(crate) fn alert_series(alerts: &Alerts) -> Vec<(Labels, Point)> {
     let mut out = Vec::new();
     for alert in alerts.all() {
         if alert.state == AlertState::Resolved {
             continue;
         }
         let named = alert.labels.with(model::METRIC_NAME, ALERTS);
-        out.push((named.with("alertstate", alert.state.as_str()), 1.0));
+        out.push((named.with("alertstate", alert.state.as_str()), Point::Float(1.0)));
         let since = alert.labels.with(model::METRIC_NAME, ALERTS_FOR_STATE);
-        out.push((since, alert.active_at.div_euclid(1000) as f64));
+        let seconds = alert.active_at.div_euclid(1000) as f64;
+        out.push((since, Point::Float(seconds)));
     }
     out
 }
