@@ -163,14 +163,26 @@ pub trait QueryEngine: Send + Sync {
     /// # Errors
     ///
     /// See [`QueryError`].
-    fn series(&self, selectors: &[Vec<Matcher>], start: Millis, end: Millis) -> Result<Vec<Labels>, QueryError>;
+    fn series(
+        &self,
+        selectors: &[Vec<Matcher>],
+        start: Millis,
+        end: Millis,
+        deadline: &Deadline,
+    ) -> Result<Vec<Labels>, QueryError>;
 
     /// The label names among those series (all series when there is no selector), sorted.
     ///
     /// # Errors
     ///
     /// See [`QueryError`].
-    fn label_names(&self, selectors: &[Vec<Matcher>], start: Millis, end: Millis) -> Result<Vec<String>, QueryError>;
+    fn label_names(
+        &self,
+        selectors: &[Vec<Matcher>],
+        start: Millis,
+        end: Millis,
+        deadline: &Deadline,
+    ) -> Result<Vec<String>, QueryError>;
 
     /// The values of one label among those series, sorted.
     ///
@@ -183,54 +195,6 @@ pub trait QueryEngine: Send + Sync {
         selectors: &[Vec<Matcher>],
         start: Millis,
         end: Millis,
+        deadline: &Deadline,
     ) -> Result<Vec<String>, QueryError>;
-
-    /// [`QueryEngine::series`], no longer than `deadline` allows.
-    ///
-    /// # Errors
-    ///
-    /// See [`QueryError`].
-    fn series_within(
-        &self,
-        selectors: &[Vec<Matcher>],
-        start: Millis,
-        end: Millis,
-        deadline: &Deadline,
-    ) -> Result<Vec<Labels>, QueryError> {
-        deadline.check()?;
-        self.series(selectors, start, end)
-    }
-
-    /// [`QueryEngine::label_names`], no longer than `deadline` allows.
-    ///
-    /// # Errors
-    ///
-    /// See [`QueryError`].
-    fn label_names_within(
-        &self,
-        selectors: &[Vec<Matcher>],
-        start: Millis,
-        end: Millis,
-        deadline: &Deadline,
-    ) -> Result<Vec<String>, QueryError> {
-        deadline.check()?;
-        self.label_names(selectors, start, end)
-    }
-
-    /// [`QueryEngine::label_values`], no longer than `deadline` allows.
-    ///
-    /// # Errors
-    ///
-    /// See [`QueryError`].
-    fn label_values_within(
-        &self,
-        name: &str,
-        selectors: &[Vec<Matcher>],
-        start: Millis,
-        end: Millis,
-        deadline: &Deadline,
-    ) -> Result<Vec<String>, QueryError> {
-        deadline.check()?;
-        self.label_values(name, selectors, start, end)
-    }
 }

@@ -314,12 +314,24 @@ impl QueryEngine for CachedEngine {
         Ok(outcome)
     }
 
-    fn series(&self, selectors: &[Vec<Matcher>], start: Millis, end: Millis) -> Result<Vec<Labels>, QueryError> {
-        self.engine.series(selectors, start, end)
+    fn series(
+        &self,
+        selectors: &[Vec<Matcher>],
+        start: Millis,
+        end: Millis,
+        deadline: &Deadline,
+    ) -> Result<Vec<Labels>, QueryError> {
+        self.engine.series(selectors, start, end, deadline)
     }
 
-    fn label_names(&self, selectors: &[Vec<Matcher>], start: Millis, end: Millis) -> Result<Vec<String>, QueryError> {
-        self.engine.label_names(selectors, start, end)
+    fn label_names(
+        &self,
+        selectors: &[Vec<Matcher>],
+        start: Millis,
+        end: Millis,
+        deadline: &Deadline,
+    ) -> Result<Vec<String>, QueryError> {
+        self.engine.label_names(selectors, start, end, deadline)
     }
 
     fn label_values(
@@ -328,39 +340,9 @@ impl QueryEngine for CachedEngine {
         selectors: &[Vec<Matcher>],
         start: Millis,
         end: Millis,
-    ) -> Result<Vec<String>, QueryError> {
-        self.engine.label_values(name, selectors, start, end)
-    }
-
-    fn series_within(
-        &self,
-        selectors: &[Vec<Matcher>],
-        start: Millis,
-        end: Millis,
-        deadline: &Deadline,
-    ) -> Result<Vec<Labels>, QueryError> {
-        self.engine.series_within(selectors, start, end, deadline)
-    }
-
-    fn label_names_within(
-        &self,
-        selectors: &[Vec<Matcher>],
-        start: Millis,
-        end: Millis,
         deadline: &Deadline,
     ) -> Result<Vec<String>, QueryError> {
-        self.engine.label_names_within(selectors, start, end, deadline)
-    }
-
-    fn label_values_within(
-        &self,
-        name: &str,
-        selectors: &[Vec<Matcher>],
-        start: Millis,
-        end: Millis,
-        deadline: &Deadline,
-    ) -> Result<Vec<String>, QueryError> {
-        self.engine.label_values_within(name, selectors, start, end, deadline)
+        self.engine.label_values(name, selectors, start, end, deadline)
     }
 }
 

@@ -247,11 +247,7 @@ impl QueryEngine for Engine {
         self.range_expr(expr, &parsed, (start, end, step), deadline)
     }
 
-    fn series(&self, selectors: &[Vec<Matcher>], start: Millis, end: Millis) -> Result<Vec<Labels>, QueryError> {
-        self.series_within(selectors, start, end, &Deadline::never())
-    }
-
-    fn series_within(
+    fn series(
         &self,
         selectors: &[Vec<Matcher>],
         start: Millis,
@@ -276,11 +272,7 @@ impl QueryEngine for Engine {
         Ok(all)
     }
 
-    fn label_names(&self, selectors: &[Vec<Matcher>], start: Millis, end: Millis) -> Result<Vec<String>, QueryError> {
-        self.label_names_within(selectors, start, end, &Deadline::never())
-    }
-
-    fn label_names_within(
+    fn label_names(
         &self,
         selectors: &[Vec<Matcher>],
         start: Millis,
@@ -293,16 +285,6 @@ impl QueryEngine for Engine {
     }
 
     fn label_values(
-        &self,
-        name: &str,
-        selectors: &[Vec<Matcher>],
-        start: Millis,
-        end: Millis,
-    ) -> Result<Vec<String>, QueryError> {
-        self.label_values_within(name, selectors, start, end, &Deadline::never())
-    }
-
-    fn label_values_within(
         &self,
         name: &str,
         selectors: &[Vec<Matcher>],

@@ -153,16 +153,10 @@ fn questions_beside_queries_end_in_time() {
     let engine = engine(EngineOptions::default());
     let canceled = Deadline::never();
     canceled.cancel();
+    assert_eq!(engine.series(&[Vec::new()], 0, 1, &canceled), Err(QueryError::Canceled));
+    assert_eq!(engine.label_names(&[], 0, 1, &canceled), Err(QueryError::Canceled));
     assert_eq!(
-        engine.series_within(&[Vec::new()], 0, 1, &canceled),
-        Err(QueryError::Canceled)
-    );
-    assert_eq!(
-        engine.label_names_within(&[], 0, 1, &canceled),
-        Err(QueryError::Canceled)
-    );
-    assert_eq!(
-        engine.label_values_within("job", &[], 0, 1, &canceled),
+        engine.label_values("job", &[], 0, 1, &canceled),
         Err(QueryError::Canceled)
     );
 }
@@ -186,15 +180,26 @@ fn series_and_labels_are_told_once() {
     let engine = engine(EngineOptions::default());
     let named = |name: &str| vec![Matcher::new(MatchOp::Equal, "__name__", name).expect("no pattern")];
     let series = engine
-        .series(&[named("up"), named("up"), named("x_total")], 0, 1_000_000)
+        .series(
+            &[named("up"), named("up"), named("x_total")],
+            0,
+            1_000_000,
+            &Deadline::never(),
+        )
         .expect("memory");
     assert_eq!(series.len(), 3);
     assert_eq!(
-        engine.label_values("job", &[named("up"), named("x_total")], 0, 1_000_000),
+        engine.label_values(
+            "job",
+            &[named("up"), named("x_total")],
+            0,
+            1_000_000,
+            &Deadline::never()
+        ),
         Ok(vec!["a".to_owned(), "b".to_owned()])
     );
     assert_eq!(
-        engine.label_names(&[], 0, 1_000_000),
+        engine.label_names(&[], 0, 1_000_000, &Deadline::never()),
         Ok(vec!["__name__".to_owned(), "job".to_owned()])
     );
 }

@@ -24,7 +24,7 @@ pub async fn series(State(hub): State<Arc<Hub>>, params: Params) -> Result<Respo
     let ask = Ask::read(&params)?;
     let limit = params.limit()?;
     let sets = run(&hub, &params, move |hub, deadline| {
-        hub.engine.series_within(&ask.selectors, ask.start, ask.end, deadline)
+        hub.engine.series(&ask.selectors, ask.start, ask.end, deadline)
     })
     .await?;
     Ok(limited(sets, limit, json::label_sets))
@@ -35,8 +35,7 @@ pub async fn labels(State(hub): State<Arc<Hub>>, params: Params) -> Result<Respo
     let ask = Ask::read(&params)?;
     let limit = params.limit()?;
     let names = run(&hub, &params, move |hub, deadline| {
-        hub.engine
-            .label_names_within(&ask.selectors, ask.start, ask.end, deadline)
+        hub.engine.label_names(&ask.selectors, ask.start, ask.end, deadline)
     })
     .await?;
     Ok(limited(names, limit, json::texts))
@@ -56,7 +55,7 @@ pub async fn values(
     let limit = params.limit()?;
     let values = run(&hub, &params, move |hub, deadline| {
         hub.engine
-            .label_values_within(&name, &ask.selectors, ask.start, ask.end, deadline)
+            .label_values(&name, &ask.selectors, ask.start, ask.end, deadline)
     })
     .await?;
     Ok(limited(values, limit, json::texts))

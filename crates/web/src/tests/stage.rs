@@ -78,12 +78,24 @@ impl QueryEngine for Moody {
         self.engine.range(expr, start, end, step, deadline)
     }
 
-    fn series(&self, selectors: &[Vec<Matcher>], start: Millis, end: Millis) -> Result<Vec<Labels>, QueryError> {
-        self.engine.series(selectors, start, end)
+    fn series(
+        &self,
+        selectors: &[Vec<Matcher>],
+        start: Millis,
+        end: Millis,
+        deadline: &Deadline,
+    ) -> Result<Vec<Labels>, QueryError> {
+        self.engine.series(selectors, start, end, deadline)
     }
 
-    fn label_names(&self, selectors: &[Vec<Matcher>], start: Millis, end: Millis) -> Result<Vec<String>, QueryError> {
-        self.engine.label_names(selectors, start, end)
+    fn label_names(
+        &self,
+        selectors: &[Vec<Matcher>],
+        start: Millis,
+        end: Millis,
+        deadline: &Deadline,
+    ) -> Result<Vec<String>, QueryError> {
+        self.engine.label_names(selectors, start, end, deadline)
     }
 
     fn label_values(
@@ -92,8 +104,9 @@ impl QueryEngine for Moody {
         selectors: &[Vec<Matcher>],
         start: Millis,
         end: Millis,
+        deadline: &Deadline,
     ) -> Result<Vec<String>, QueryError> {
-        self.engine.label_values(name, selectors, start, end)
+        self.engine.label_values(name, selectors, start, end, deadline)
     }
 }
 
