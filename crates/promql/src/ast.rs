@@ -271,6 +271,28 @@ pub enum Cardinality {
 }
 
 impl Expr {
+    /// Shows every selector, in the order written: those of ranges, subqueries and parameters too.
+    pub fn each_selector<'a>(&'a self, see: &mut impl FnMut(&'a Selector)) {
+        match &self.kind {
+            ExprKind::Number { .. } | ExprKind::Text(_) => {}
+            ExprKind::Vector(selector) | ExprKind::Matrix { selector, .. } => see(selector),
+            ExprKind::Subquery(subquery) => subquery.expr.each_selector(see),
+            ExprKind::Call { args, .. } => args.iter().for_each(|arg| arg.each_selector(see)),
+            ExprKind::Aggregate(aggregate) => {
+                aggregate.expr.each_selector(see);
+                if let Some(param) = &aggregate.param {
+                    param.each_selector(see);
+                }
+            }
+            ExprKind::Binary(_) => {
+                let (links, first) = self.chain();
+                first.each_selector(see);
+                links.iter().rev().for_each(|(link, _)| link.rhs.each_selector(see));
+            }
+            ExprKind::Unary { expr, .. } | ExprKind::Paren(expr) => expr.each_selector(see),
+        }
+    }
+
     /// The operations of a chain such as `a + b + c`, which nests to the left: outermost first, with their
     /// places, then the leftmost operand. No operation and the expression itself where it is none.
     pub(crate) fn chain(&self) -> (Vec<(&Binary, Span)>, &Self) {

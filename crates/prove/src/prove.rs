@@ -4,7 +4,7 @@ use config::relabel::NameScheme;
 use config::rules::{RuleFile, RuleKind};
 use hashbrown::{HashMap, HashSet};
 use model::{METRIC_NAME, Millis};
-use promql::ast::{BinaryOp, Expr, ExprKind, Selector};
+use promql::ast::{BinaryOp, Expr, ExprKind};
 
 use crate::error::Error;
 use crate::evidence::Evidence;
@@ -70,7 +70,7 @@ pub fn metrics_of(rules: &[RuleText], facts: &Facts) -> Vec<String> {
     let mut names = HashSet::new();
     for rule in rules {
         if let Ok(expr) = promql::parse(&rule.expr) {
-            walk(&expr, &mut |selector| {
+            expr.each_selector(&mut |selector| {
                 let matchers = selector.matchers.iter().filter(|m| m.name == METRIC_NAME);
                 names.extend(matchers.filter_map(|m| m.set()).flatten().cloned());
             });
@@ -85,31 +85,6 @@ pub fn metrics_of(rules: &[RuleText], facts: &Facts) -> Vec<String> {
     let mut names: Vec<String> = names.into_iter().collect();
     names.sort();
     names
-}
-
-/// Every selector of an expression.
-fn walk(expr: &Expr, see: &mut impl FnMut(&Selector)) {
-    match &expr.kind {
-        ExprKind::Vector(selector) | ExprKind::Matrix { selector, .. } => see(selector),
-        ExprKind::Subquery(subquery) => walk(&subquery.expr, see),
-        ExprKind::Call { args, .. } => args.iter().for_each(|arg| walk(arg, see)),
-        ExprKind::Aggregate(aggregate) => {
-            walk(&aggregate.expr, see);
-            if let Some(param) = &aggregate.param {
-                walk(param, see);
-            }
-        }
-        ExprKind::Binary(_) => {
-            let mut at = expr;
-            while let ExprKind::Binary(binary) = &at.kind {
-                walk(&binary.rhs, see);
-                at = &binary.lhs;
-            }
-            walk(at, see);
-        }
-        ExprKind::Unary { expr, .. } | ExprKind::Paren(expr) => walk(expr, see),
-        ExprKind::Number { .. } | ExprKind::Text(_) => {}
-    }
 }
 
 /// Judges every alert among the rules; recording rules among them are followed.
@@ -338,7 +313,7 @@ pub fn remarks(rules: &[RuleText]) -> Vec<Reason> {
     let tells_targets = alerts.iter().any(|rule| {
         let mut found = false;
         if let Ok(expr) = promql::parse(&rule.expr) {
-            walk(&expr, &mut |selector| found |= selector.name == "up");
+            expr.each_selector(&mut |selector| found |= selector.name == "up");
         }
         found || rule.expr.contains("absent")
     });

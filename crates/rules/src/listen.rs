@@ -4,7 +4,6 @@
 //! wait is counted on the grid, and so is everything else.
 
 use model::{Labels, METRIC_NAME, MatchOp, Matcher};
-use promql::ast::{Expr, ExprKind, Selector};
 
 use crate::load::{LoadedRule, RuleKind};
 
@@ -26,7 +25,11 @@ impl Ears {
         for rule in rules {
             let mut found = Vec::new();
             if let Ok(tree) = promql::parse(&rule.expr) {
-                collect(&tree, &mut found);
+                tree.each_selector(&mut |selector| {
+                    if found.len() < SELECTORS_MAX {
+                        found.push(selector.matchers.clone());
+                    }
+                });
             }
             ears.selectors.push(found);
             ears.is_alert
@@ -74,30 +77,6 @@ fn matches(matchers: &[Matcher], labels: &Labels) -> bool {
 fn may_name(matchers: &[Matcher], name: &str) -> bool {
     let mut of_name = matchers.iter().filter(|m| m.name == METRIC_NAME).peekable();
     of_name.peek().is_some_and(|m| m.op == MatchOp::Equal) && of_name.all(|m| m.matches(name))
-}
-
-fn collect(expr: &Expr, found: &mut Vec<Vec<Matcher>>) {
-    if found.len() >= SELECTORS_MAX {
-        return;
-    }
-    let mut add = |selector: &Selector| found.push(selector.matchers.clone());
-    match &expr.kind {
-        ExprKind::Number { .. } | ExprKind::Text(_) => {}
-        ExprKind::Vector(selector) | ExprKind::Matrix { selector, .. } => add(selector),
-        ExprKind::Subquery(subquery) => collect(&subquery.expr, found),
-        ExprKind::Call { args, .. } => args.iter().for_each(|arg| collect(arg, found)),
-        ExprKind::Aggregate(aggregate) => collect(&aggregate.expr, found),
-        ExprKind::Binary(_) => {
-            // The left side may be a chain of thousands.
-            let mut rest = expr;
-            while let ExprKind::Binary(binary) = &rest.kind {
-                collect(&binary.rhs, found);
-                rest = &binary.lhs;
-            }
-            collect(rest, found);
-        }
-        ExprKind::Unary { expr, .. } | ExprKind::Paren(expr) => collect(expr, found),
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::mem::MemStore;
 use super::nhcb;
 use super::notation::{Point, SeriesLine};
 use super::script::{CommandKind, Eval, Moments, parse_script};
-use crate::ast::{Expr, ExprKind, Selector};
+use crate::ast::Expr;
 use crate::{Engine, EngineOptions};
 
 /// What a script came to.
@@ -262,7 +262,7 @@ impl Runner {
     fn excuse(&self, eval: &Eval) -> Option<&'static str> {
         let expr = crate::parse(&eval.query).ok()?;
         let mut selectors = Vec::new();
-        collect(&expr, &mut selectors);
+        expr.each_selector(&mut |selector| selectors.push(selector));
         let touches = |labels: &Labels| {
             let passes = |m: &Matcher| m.matches(labels.get(&m.name).unwrap_or(""));
             selectors.iter().any(|s| s.matchers.iter().all(passes))
@@ -312,26 +312,5 @@ fn other_moments(at: Millis) -> Vec<Millis> {
         vec![-1000, 0, 1000]
     } else {
         vec![-10 * at, 0, at / 5, at, 10 * at]
-    }
-}
-
-/// The selectors of an expression.
-fn collect<'a>(expr: &'a Expr, into: &mut Vec<&'a Selector>) {
-    match &expr.kind {
-        ExprKind::Number { .. } | ExprKind::Text(_) => {}
-        ExprKind::Vector(selector) | ExprKind::Matrix { selector, .. } => into.push(selector),
-        ExprKind::Subquery(subquery) => collect(&subquery.expr, into),
-        ExprKind::Call { args, .. } => args.iter().for_each(|a| collect(a, into)),
-        ExprKind::Aggregate(aggregate) => {
-            collect(&aggregate.expr, into);
-            aggregate.param.iter().for_each(|p| collect(p, into));
-        }
-        ExprKind::Binary(_) => {
-            let (links, first) = expr.chain();
-            collect(first, into);
-            links.iter().rev().for_each(|(link, _)| collect(&link.rhs, into));
-        }
-        ExprKind::Unary { expr, .. } => collect(expr, into),
-        ExprKind::Paren(inner) => collect(inner, into),
     }
 }

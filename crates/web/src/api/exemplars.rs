@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use model::{Matcher, Millis, QueryError};
-use promql::ast::{Expr, ExprKind};
+use model::{Millis, QueryError};
 
 use super::query::body;
 use crate::error::ApiError;
@@ -25,7 +24,10 @@ pub async fn exemplars(State(hub): State<Arc<Hub>>, params: Params) -> Result<Re
     let text = params.get("query").unwrap_or("");
     let expr = promql::parse(text).map_err(|e| ApiError::parameter("query", e.render(text)))?;
     let mut selectors = Vec::new();
-    gather(&expr, &mut selectors);
+    expr.each_selector(&mut |selector| {
+        selectors.push(selector.matchers.clone());
+        selectors.extend(selector.or_matchers.iter().cloned());
+    });
     let found = run(&hub, &params, move |hub, _| {
         if selectors.is_empty() {
             return Ok(Vec::new());
@@ -54,28 +56,4 @@ pub async fn exemplars(State(hub): State<Arc<Hub>>, params: Params) -> Result<Re
     }
     out.push(']');
     Ok(body(json::success(&out)))
-}
-
-/// Every selector of an expression. The parser bounds its depth.
-fn gather(expr: &Expr, out: &mut Vec<Vec<Matcher>>) {
-    match &expr.kind {
-        ExprKind::Vector(selector) | ExprKind::Matrix { selector, .. } => {
-            out.push(selector.matchers.clone());
-            out.extend(selector.or_matchers.iter().cloned());
-        }
-        ExprKind::Subquery(subquery) => gather(&subquery.expr, out),
-        ExprKind::Call { args, .. } => args.iter().for_each(|arg| gather(arg, out)),
-        ExprKind::Aggregate(aggregate) => {
-            gather(&aggregate.expr, out);
-            if let Some(param) = &aggregate.param {
-                gather(param, out);
-            }
-        }
-        ExprKind::Binary(binary) => {
-            gather(&binary.lhs, out);
-            gather(&binary.rhs, out);
-        }
-        ExprKind::Unary { expr, .. } | ExprKind::Paren(expr) => gather(expr, out),
-        ExprKind::Number { .. } | ExprKind::Text(_) => {}
-    }
 }
