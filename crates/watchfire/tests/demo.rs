@@ -54,6 +54,8 @@ fn faults_reach_a_webhook_and_a_crash_tells_nothing_twice() {
     let alive = hub.query("count(DCGM_FI_DEV_GPU_TEMP{simulated=\"true\"})");
     assert_eq!(alive[0]["value"][1], "7", "seven GPUs keep reporting");
 
+    no_alert_on_our_own_series_is_dead(&hub);
+
     // A crash: history and the firing state come back, and what was told is not told again.
     let count = |hub: &Process| -> f64 {
         let rows = hub.query("sum(count_over_time(DCGM_FI_DEV_POWER_USAGE{simulated=\"true\"}[23h]))");
@@ -106,4 +108,19 @@ fn faults_reach_a_webhook_and_a_crash_tells_nothing_twice() {
         "nothing is resolved by a crash"
     );
     assert!(hub.stop().success());
+}
+
+/// Alerts on what Watchfire and its GPU page show can fire wherever they show it: a name that differs between the one who
+/// counts and the rule is found here.
+fn no_alert_on_our_own_series_is_dead(hub: &Process) {
+    let address = format!("http://{}", hub.address);
+    let output = support::answer(&["rules", "prove", "--hub", &address, "--json"]);
+    let verdicts: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).expect("a list of verdicts");
+    assert!(verdicts.len() > 50, "{}", support::stderr(&output));
+    let ours = |file: &str| file.ends_with("watchfire.yml") || file.ends_with("gpu.yml");
+    let dead: Vec<_> = verdicts
+        .iter()
+        .filter(|v| v["verdict"] == "cannot_fire" && v["file"].as_str().is_some_and(ours))
+        .collect();
+    assert!(dead.is_empty(), "{dead:#?}");
 }
